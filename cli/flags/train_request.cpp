@@ -126,6 +126,17 @@ std::vector<std::int64_t> listed_steps(const std::string& text) {
   return steps;
 }
 
+// "/h.0/*,logits".
+std::vector<std::string> listed_names(std::string_view flag, const std::string& text) {
+  std::vector<std::string> names;
+  for (const std::string_view name : split(text, ',')) {
+    require(!name.empty(), ErrorCode::kUsage,
+            "--{} is '{}': expected names or patterns, with commas between", flag, printable(text));
+    names.emplace_back(name);
+  }
+  return names;
+}
+
 std::optional<NumericsRequest> numerics_request(const Settings& settings) {
   const bool wanted = settings.on("record-numerics");
   for (const std::string_view flag : {"record-steps", "record-values", "record-full"}) {
@@ -133,12 +144,12 @@ std::optional<NumericsRequest> numerics_request(const Settings& settings) {
             "--{} says what --record-numerics records, which is not given", flag);
   }
   if (!wanted) return std::nullopt;
-  NumericsRequest request{.all_values = settings.text("record-values") == "all"};
+  const std::string& values = settings.text("record-values");
+  NumericsRequest request{.all_values = values != "fused"};
+  if (request.all_values && values != "all") request.values = listed_names("record-values", values);
   if (settings.has("record-steps")) request.steps = listed_steps(settings.text("record-steps"));
   if (settings.has("record-full")) {
-    for (const std::string_view name : split(settings.text("record-full"), ',')) {
-      request.full.emplace_back(name);
-    }
+    request.full = listed_names("record-full", settings.text("record-full"));
   }
   return request;
 }

@@ -110,11 +110,12 @@ constexpr Flag kTrainFlags[] = {
      .help = "With --record-numerics: these steps (1,5,100) in place of 1, 2, 5, 10, 20, 50 ... "
              "and the last"},
     {.name = "record-values",
-     .type = FlagType::kChoice,
-     .value = "fused|all",
+     .value = "fused|all|NAMES",
      .fallback = "fused",
-     .help = "With --record-numerics: the tensors that the step makes, or each value of the model "
-             "and its gradient, from the step computed once more without fusions"},
+     .help =
+         "With --record-numerics: the tensors that the step makes (fused), or each value of the "
+         "model and its gradient, from the step computed once more without fusions (all), or of "
+         "these those with these names (patterns, commas between)"},
     {.name = "record-full",
      .value = "NAMES",
      .help = "With --record-numerics: keep all elements of the tensors with these names (patterns, "

@@ -63,6 +63,9 @@ struct NumericsRequest {
   // Each value of the model and each gradient by itself, computed once more without fusions; else
   // the tensors that the step makes.
   bool all_values = false;
+  // With all_values: patterns of the names that are recorded, besides inputs and the loss; none:
+  // all.
+  std::vector<std::string> values = {};
   // At the first of the steps the truth in f64, and what rounding makes of it, are computed too.
   bool oracle = true;
   std::vector<std::int64_t> steps = {};  // from 1; none: 1, 2, 5, 10, 20, 50 ... and the last

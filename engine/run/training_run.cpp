@@ -13,6 +13,7 @@
 #include "engine/core/text.h"
 #include "engine/onnx/parameters.h"
 #include "engine/run/numerics/numerics_recorder.h"
+#include "engine/run/numerics/wanted_rows.h"
 #include "engine/run/phase_teller.h"
 #include "engine/run/run_profiler.h"
 #include "engine/run/run_settings.h"
@@ -117,6 +118,7 @@ TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events
   session_.emplace(request_.model, std::move(compile));
   check_trains(session_->compiled());
   check_profile(request_, *session_->compiled().program.device);
+  if (request_.numerics) check_values(*request_.numerics, session_->compiled().stages);
   for (const auto& each : request_.execution_events) {
     subscriptions_.push_back(session_->executor().listen(each));
   }

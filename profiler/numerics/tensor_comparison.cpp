@@ -58,9 +58,11 @@ class IndexedTrace {
     if (found == rows_.end()) return std::nullopt;
     return found->second;
   }
-  // Whether it says what became of it: gradients go with their values.
+  // Whether it says what became of it: gradients go with their values, moments with their
+  // parameters.
   bool accounts_for(const std::string& key) const {
-    const std::string value = key.substr(key.find(':') + 1);
+    std::string value = key.substr(key.find(':') + 1);
+    if (key.starts_with("state:")) value = value.substr(value.find('/') + 1);
     return named_.contains(key) || named_.contains("act:" + value);
   }
 

@@ -54,14 +54,15 @@ NumericsRecorder::NumericsRecorder(NumericsRequest request, RecordedRun run)
       unfused_(request_.all_values ? std::make_unique<const UnfusedStep>(run_.model, run_.compile)
                                    : nullptr),
       oracle_due_(request_.oracle),
+      wanted_(request_),
       writer_(run_.folder, run_.header) {}
 
 void NumericsRecorder::session_begin(const SessionFacts& facts) {
   values_.emplace(facts.compiled->stages, facts.compiled->program.graph, ViewRows::kOfTheViewed);
   const std::vector<profiler::TraceName>& names =
       (unfused_ ? unfused_->values() : *values_).names();
-  writer_.write_names(names);
-  find_full(names);
+  wanted_.know(names);
+  writer_.write_names(wanted_.recorded(names));
   last_ = facts.to_step;
   step_ = facts.from_step;
   record_states();
@@ -70,25 +71,9 @@ void NumericsRecorder::session_begin(const SessionFacts& facts) {
   step_ = 0;
 }
 
-// Rows may have another of the names that their elements have in the model.
-void NumericsRecorder::find_full(const std::vector<profiler::TraceName>& names) {
-  for (const profiler::TraceName& name : names) {
-    const std::string_view value = std::string_view(name.value).substr(name.value.find(':') + 1);
-    for (const std::string& pattern : request_.full) {
-      if (!name.row.empty() && matches_pattern(value, pattern)) full_.insert(name.row);
-    }
-  }
-}
-
 bool NumericsRecorder::wants(std::int64_t step) const {
   if (request_.steps.empty()) return is_recorded_by_default(step, last_);
   return std::ranges::find(request_.steps, step) != request_.steps.end();
-}
-
-bool NumericsRecorder::wants_elements(const TracedAs& as) const {
-  const bool named = std::ranges::any_of(
-      request_.full, [&](const std::string& pattern) { return matches_pattern(as.name, pattern); });
-  return named || full_.contains(fmt::format("{}:{}", name_of(as.kind), as.name));
 }
 
 void NumericsRecorder::step_begin(std::int64_t step) {
@@ -223,11 +208,13 @@ void NumericsRecorder::record_oracle() {
 
 void NumericsRecorder::record_unfused(ValueId id, const Tensor& tensor) {
   const TracedAs& as = unfused_->values().of(id);
+  if (!wanted_.has(as)) return;
   TraceRow row = row_of(unfused_->graph(), id, as);
   const std::span<const std::byte> bytes(tensor.data(), tensor.bytes());
   const profiler::TensorSummary summary = profiler::summary_of(tensor.dtype(), bytes);
   const double divisor = unfused_->divisor_of(as);
-  if (wants_elements(as)) keep_elements(row, tensor.type(), {bytes.begin(), bytes.end()}, divisor);
+  if (wanted_.has_elements(as))
+    keep_elements(row, tensor.type(), {bytes.begin(), bytes.end()}, divisor);
   finish_row(std::move(row), summary, divisor);
 }
 
@@ -244,7 +231,7 @@ void NumericsRecorder::record_output(CallId id, std::size_t k) {
                        Unfinished{.summarizer = profiler::TensorSummarizer(type.dtype)})
           .first;
   Unfinished& tensor = found->second;
-  const bool keep = wants_elements(as);
+  const bool keep = wanted_.has_elements(as);
   const auto bytes = static_cast<std::uint64_t>(output.type.bytes());
   for (std::uint64_t at = 0; at < bytes; at += kPieceBytes) {
     piece_.resize(std::min<std::uint64_t>(kPieceBytes, bytes - at));
@@ -264,7 +251,7 @@ void NumericsRecorder::record_output(CallId id, std::size_t k) {
 void NumericsRecorder::record_kept(ValueId value, TracePhase phase) {
   const TensorType& type = executor_->program().graph.value(value).type;
   profiler::TensorSummarizer summarizer(type.dtype);
-  const bool keep = wants_elements(values_->of(value));
+  const bool keep = wanted_.has_elements(values_->of(value));
   std::vector<std::byte> elements;
   const auto bytes = static_cast<std::uint64_t>(type.bytes());
   for (std::uint64_t at = 0; at < bytes; at += kPieceBytes) {
@@ -286,6 +273,7 @@ void NumericsRecorder::record_states() {
     const Value& value = graph.value(id);
     if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kState) continue;
     if (value.name.starts_with(kAccumulatedPrefix) || !executor_->has(value.name)) continue;
+    if (!wanted_.has(values_->of(id))) continue;
     record_kept(id, TracePhase::kUpdate);
   }
 }

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "engine/exec/executor.h"
 #include "engine/run/numerics/traced_values.h"
 #include "engine/run/numerics/unfused_step.h"
+#include "engine/run/numerics/wanted_rows.h"
 #include "engine/run/run_events.h"
 #include "engine/run/train_request.h"
 #include "profiler/numerics/trace.h"
@@ -61,8 +61,6 @@ class NumericsRecorder final : public RunEvents, public ExecutionEvents {
     std::int64_t done = 0;
   };
   bool wants(std::int64_t step) const;
-  bool wants_elements(const TracedAs& as) const;
-  void find_full(const std::vector<profiler::TraceName>& names);
   void record_output(CallId call, std::size_t output);
   void record_kept(ValueId value, profiler::TracePhase phase);
   void record_states();
@@ -84,10 +82,9 @@ class NumericsRecorder final : public RunEvents, public ExecutionEvents {
   const std::shared_ptr<Executor> executor_;
   std::unique_ptr<const UnfusedStep> unfused_;  // null but for requests of all values
   bool oracle_due_;                             // until the first recorded step
+  WantedRows wanted_;
   profiler::TraceWriter writer_;
   std::optional<TracedValues> values_;
-  std::set<std::string>
-      full_;                   // keys of rows whose elements are kept, by names that they stand for
   std::int64_t last_ = 0;      // step of the session
   std::int64_t step_ = 0;      // that is recorded; 0: none
   std::int64_t recorded_ = 0;  // steps

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "engine/ir/op_def.h"
@@ -71,6 +72,37 @@ class Naming {
   std::unordered_map<Serial, ValueId> by_serial_;
 };
 
+// The values of the model that have a gradient, whatever became of it.
+class Differentiated {
+ public:
+  explicit Differentiated(const Stages& stages) {
+    for (const Stage& stage : stages) {
+      for (const ValueId id : stage.graph.live_values()) {
+        const Serials& of = stage.graph.value(id).gradient_of;
+        of_.insert(of.begin(), of.end());
+      }
+    }
+    const Graph& model = stages.front().graph;
+    for (const ValueId id : model.live_values()) {
+      if (is_float(model.value(id).type.dtype)) floats_.insert(model.value(id).serial);
+    }
+  }
+
+  // What a node has taken in before there were gradients has its own in that node's, and so has
+  // what nobody reads since a fusion.
+  bool contains(const Fate& fate) const {
+    const bool is_gone = fate.kind == FateKind::kInside || fate.kind == FateKind::kSplit ||
+                         fate.kind == FateKind::kDead;
+    if (is_gone && floats_.contains(fate.thing.serial)) return true;
+    return of_.contains(fate.thing.serial) ||
+           (fate.now.size() == 1 && of_.contains(fate.now[0].serial));
+  }
+
+ private:
+  std::unordered_set<Serial> of_;
+  std::unordered_set<Serial> floats_;
+};
+
 bool has_elements_of_its_own(const Fate& fate) {
   return (fate.kind == FateKind::kKept || fate.kind == FateKind::kRenamed) && fate.now.size() == 1;
 }
@@ -88,6 +120,7 @@ ValueId viewed(const Graph& graph, ValueId id) {
 TracedValues::TracedValues(const Stages& stages, const Graph& graph, ViewRows views) {
   const StageHistory history = StageHistory::of(stages);
   Naming naming(graph, views, as_);
+  const Differentiated differentiated(stages);
   for (const Fate& fate : imported_fates(history)) {
     if (fate.thing.is_node) continue;
     const std::string& name = fate.thing.name;
@@ -100,10 +133,18 @@ TracedValues::TracedValues(const Stages& stages, const Graph& graph, ViewRows vi
       is_parameter = naming.is_parameter(fate.now[0]);
       row.row = naming.row_of(fate.now[0].serial, TraceKind::kActivation, name);
     }
-    names_.push_back(std::move(row));
-    if (fate.gradient.name.empty()) continue;
     const TraceKind kind = is_parameter ? TraceKind::kGradient : TraceKind::kActivationGradient;
     const std::string own = fmt::format("{}:{}", name_of(kind), name);
+    if (fate.gradient.name.empty() && differentiated.contains(fate)) {
+      const bool is_there = has_elements_of_its_own(fate);
+      names_.push_back(
+          {.value = own,
+           .fate = is_there ? "inside" : row.fate,
+           .row = {},
+           .reason = is_there ? "Another node makes it, and more of it." : row.reason});
+    }
+    names_.push_back(std::move(row));
+    if (fate.gradient.name.empty()) continue;
     const std::string gradient = naming.row_of(fate.gradient.serial, kind, name);
     if (gradient != own) {
       names_.push_back({.value = own, .fate = "renamed", .row = gradient, .reason = {}});

@@ -57,6 +57,66 @@ TEST_CASE("numerics: every value of the model has a row or a fate") {
   }
 }
 
+// Of the step without fusions each gradient is a row; the step as it ran says what it did with it.
+TEST_CASE("numerics: every gradient of a value has a row or a fate") {
+  for (const std::string model : {"mlp", "lenet", "resnet18", "gpt2", "bert", "llama"}) {
+    CAPTURE(model);
+    const TemporaryFolder folder;
+    train(model, folder / "fused", {"--record-steps", "1"});
+    train(model, folder / "all", {"--record-steps", "1", "--record-values", "all"});
+    const auto fused = find_trace((folder / "fused").string());
+    const auto all = find_trace((folder / "all").string());
+    REQUIRE(fused.has_value());
+    REQUIRE(all.has_value());
+    std::map<std::string, std::string> known;
+    for (const TraceRow& row : fused->rows()) known[row.key()] = "row";
+    for (const profiler::TraceName& name : fused->names()) known[name.value] = name.fate;
+    int gradients = 0;
+    for (const TraceRow& row : all->rows()) {
+      if (row.kind != profiler::TraceKind::kActivationGradient) continue;
+      CAPTURE(row.key());
+      CHECK(known.contains(row.key()));
+      ++gradients;
+    }
+    CHECK(gradients >= 5);
+  }
+}
+
+TEST_CASE("numerics: patterns of names say which values are recorded") {
+  const TemporaryFolder folder;
+  train("gpt2", folder / "all", {"--record-values", "all"});
+  train("gpt2", folder / "some", {"--record-values", "/h.0/*,h.0.*"});
+  const auto all = find_trace((folder / "all").string());
+  const auto some = find_trace((folder / "some").string());
+  REQUIRE(some.has_value());
+  std::map<std::string, std::uint64_t> hashes;
+  for (const TraceRow& row : all->rows()) {
+    hashes[std::to_string(row.step) + row.key()] = row.hash;
+  }
+  std::map<profiler::TraceKind, int> kinds;
+  for (const TraceRow& row : some->rows()) {
+    CAPTURE(row.key());
+    ++kinds[row.kind];
+    CHECK(hashes.at(std::to_string(row.step) + row.key()) == row.hash);
+    const bool always =
+        row.kind == profiler::TraceKind::kInput || row.kind == profiler::TraceKind::kLoss;
+    CHECK((always || row.value.find("h.0") != std::string::npos));
+  }
+  using profiler::TraceKind;
+  for (const TraceKind kind :
+       {TraceKind::kInput, TraceKind::kActivation, TraceKind::kLoss, TraceKind::kActivationGradient,
+        TraceKind::kGradient, TraceKind::kParameter, TraceKind::kState}) {
+    CHECK(kinds[kind] > 0);
+  }
+  CHECK(some->rows().size() * 2 < all->rows().size());
+  const Finished both = run({"compare", (folder / "all").string(), (folder / "some").string(),
+                             "--only", "tensors", "--json"});
+  CHECK(both.exit_code == 0);
+  CHECK(both.json().at("only_b").as_array().empty());
+  CHECK(both.json().at("accounted").as_int() ==
+        static_cast<std::int64_t>(both.json().at("only_a").as_array().size()));
+}
+
 TEST_CASE("numerics: another number of threads, and all values, are within limits") {
   for (const std::string model : {"gpt2", "resnet18"}) {
     CAPTURE(model);
@@ -207,6 +267,11 @@ TEST_CASE("numerics: refusals") {
   refused({"train", kModels + "mlp/model.onnx", "--data", "synthetic", "--steps", "2",
            "--record-steps", "3"},
           "--record-numerics");
+  refused({"train", kModels + "mlp/model.onnx", "--data", "synthetic", "--steps", "2",
+           "--record-numerics", "--record-values", "/0/Gem_output_0", "--run-dir",
+           (folder / "none").string()},
+          "did you mean '/0/Gemm_output_0'");
+  CHECK_FALSE(std::filesystem::exists(folder / "none"));
   refused({"train", kModels + "mlp/model.onnx", "--data", "synthetic", "--steps", "2",
            "--record-numerics", "--record-steps", "0"},
           "--record-steps is '0'");
