@@ -14,6 +14,7 @@
 #include "cli/signal_listener.h"
 #include "cli/source.h"
 #include "cli/verbs/first_nan.h"
+#include "engine/bundle/format.h"
 #include "engine/core/byte_count.h"
 #include "engine/core/error.h"
 #include "engine/core/numbers.h"
@@ -282,6 +283,15 @@ Outcome value_at(const Replayable& of, const std::string& value) {
   return outcome;
 }
 
+// Where the batch is that the step read, if the run has kept it.
+void add_batch(const Replayable& of, Outcome& outcome) {
+  const Folder& run = of.run().folder();
+  if (!run.has_folder(kRunFailureFolder)) return;
+  const fs::path batch = run.path() / kRunFailureFolder / kFailureBatchFile;
+  outcome.facts.set("batch", batch.string());
+  outcome.text += fmt::format("the step's batch: {}\n", printable(batch.string()));
+}
+
 Outcome shown_at(const Invocation& given) {
   const Settings& settings = given.settings();
   const bool first_nan = settings.on("first-nan");
@@ -306,7 +316,9 @@ Outcome shown_at(const Invocation& given) {
   NumericsRequest numerics{.all_values = false, .oracle = false, .steps = {of.step}};
   if (done > 0) numerics.steps.push_back(done);
   const ScratchFolder scratch;
-  return print(bad_origin(replayed(of, std::move(numerics), scratch.path()), of.step));
+  Outcome outcome = print(bad_origin(replayed(of, std::move(numerics), scratch.path()), of.step));
+  add_batch(of, outcome);
+  return outcome;
 }
 
 Outcome run_at(const Invocation& given) {

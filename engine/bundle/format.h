@@ -28,6 +28,10 @@ inline constexpr std::string_view kRunMetricsTableFile = "metrics.csv";
 inline constexpr std::string_view kRunLogFile = "log.jsonl";
 inline constexpr std::string_view kRunEventsFile = "events.cols";
 inline constexpr std::string_view kRunNumericsFolder = "numerics";
+// What a step whose loss was no number leaves: its batch, and where it was.
+inline constexpr std::string_view kRunFailureFolder = "failure";
+inline constexpr std::string_view kFailureFile = "failure.json";
+inline constexpr std::string_view kFailureBatchFile = "batch.safetensors";
 inline constexpr std::string_view kRunStagesFolder = "stages";
 inline constexpr std::string_view kRunStagesFile = "stages.json";
 inline constexpr std::string_view kRunSessionsFolder = "sessions";

@@ -1,8 +1,8 @@
-// Plans, stages, profiles and traces of earlier sessions.
+// Plans, stages, profiles, traces and failures of earlier sessions.
 //
-// A session's plan, stages, profile and trace are in the run's folder until the next session
-// begins, which moves them before the manifest names it. So whatever is there belongs to the
-// manifest's last session, also after a kill between two moves; and a reader that finds nothing
+// A session's plan, stages, profile, trace and failure are in the run's folder until the next
+// session begins, which moves them before the manifest names it. So whatever is there belongs to
+// the manifest's last session, also after a kill between two moves; and a reader that finds nothing
 // there looks in sessions/K.
 #include "engine/bundle/session_folders.h"
 
@@ -25,7 +25,7 @@ namespace {
 // In the order in which they move: what needs the plan never stands there alone.
 constexpr std::array kSessionFiles = {kRunEventsFile, kRunReadablePlanFile, kRunPlanFile};
 
-constexpr std::array kSessionFolders = {kRunNumericsFolder, kRunStagesFolder};
+constexpr std::array kSessionFolders = {kRunNumericsFolder, kRunFailureFolder, kRunStagesFolder};
 
 bool has_filled(const Folder& folder, std::string_view name) {
   if (!folder.has_folder(name)) return false;

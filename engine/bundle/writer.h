@@ -55,6 +55,8 @@ class RunWriter {
   FolderEntry events_file() const { return lock_.folder() / kRunEventsFile; }
   // ... and without a trace; made where there is none.
   Folder numerics_folder() const { return lock_.folder().make(kRunNumericsFolder); }
+  // For the batch of a step that failed; made where there is none.
+  Folder failure_folder() const { return lock_.folder().make(kRunFailureFolder); }
   FolderEntry model_file() const { return lock_.folder() / kTrainedModelFile; }
 
   // Before the first step of the session. The table of a resumed run begins with the steps that

@@ -22,6 +22,10 @@ void RunListeners::step_part_end(StepPart part, const StepPlace& at) {
   for (const auto& each : listeners_) each->step_part_end(part, at);
 }
 
+void RunListeners::bad_loss(const StepPlace& at, const Batch& batch, double loss) {
+  for (const auto& each : listeners_) each->bad_loss(at, batch, loss);
+}
+
 void RunListeners::session_opening() {
   for (const auto& each : listeners_) each->session_opening();
 }

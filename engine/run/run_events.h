@@ -103,6 +103,7 @@ class RunListeners final : public RunEvents {
   void batch_wait_end(const StepPlace& at, double milliseconds) override;
   void step_part_begin(StepPart part, const StepPlace& at) override;
   void step_part_end(StepPart part, const StepPlace& at) override;
+  void bad_loss(const StepPlace& at, const Batch& batch, double loss) override;
   void session_opening() override;
   void session_begin(const SessionFacts& facts) override;
   void step_begin(std::int64_t step) override;

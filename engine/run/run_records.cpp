@@ -1,14 +1,21 @@
 // Manifest, options, stages, plan and metrics of a run.
 #include "engine/run/run_records.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "engine/core/safetensors.h"
+#include "engine/core/text.h"
 #include "engine/exec/backends.h"
 #include "engine/machine/machine_file.h"
 #include "engine/onnx/export.h"
 #include "engine/record.h"
 #include "engine/record_plan.h"
 #include "engine/run/run_settings.h"
+#include "engine/train/data.h"
 
 namespace trainscope {
 namespace {
@@ -89,12 +96,45 @@ void RunRecords::step_end(const StepRecord& step, std::int64_t /*used_bytes*/) {
   writer_.add_step(step);
 }
 
+// What fails here does not stand in the way of the failure that is told.
+void RunRecords::bad_loss(const StepPlace& at, const Batch& batch, double loss) {
+  try {
+    write_failure(at, batch, loss);
+  } catch (const std::exception&) {
+  }
+}
+
+void RunRecords::write_failure(const StepPlace& at, const Batch& batch, double loss) {
+  const Folder folder = writer_.failure_folder();
+  std::vector<Tensor> tensors;
+  for (const auto& [name, tensor] : batch.tensors) {
+    const bool has_type = !row_of(tensor.dtype()).safetensors_name.empty();
+    const DType nearest = is_float(tensor.dtype()) ? DType::kF32 : DType::kI64;
+    tensors.push_back(has_type ? tensor : convert(tensor, nearest));
+  }
+  std::vector<NamedTensor> named;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    named.push_back({.name = batch.tensors[i].first, .tensor = tensors[i].view()});
+  }
+  write_safetensors(folder / kFailureBatchFile, named, {{"step", std::to_string(at.step)}});
+  const Json json = Json::object({{"step", at.step},
+                                  {"micro_batch", at.micro_batch},
+                                  {"loss", std::isnan(loss) ? "NaN" : "infinite"},
+                                  {"batch", kFailureBatchFile},
+                                  {"command", first_nan_command(writer_.folder())}});
+  write_file_atomic(folder / kFailureFile, json.dump(2) + "\n");
+}
+
 void RunRecords::evaluation_end(const EvaluationRecord& evaluation) {
   writer_.add_evaluation(evaluation);
 }
 
 void RunRecords::end(RunStatus status, std::int64_t exit_code, std::string message) {
   writer_.finish(status, exit_code, std::move(message));
+}
+
+std::string first_nan_command(const fs::path& run) {
+  return fmt::format("trainscope at {} --first-nan", shell_word(run.string()));
 }
 
 std::string run_name(const fs::path& model) {

@@ -28,6 +28,8 @@ class RunRecords final : public RunEvents {
   // Options, stages and plan. Tells of each stage, work "record"; ends early when asked to stop.
   void write_compiled(const std::string& config, const Compiled& compiled, const Watch& watch);
   void step_end(const StepRecord& step, std::int64_t used_bytes) override;
+  // Keeps the batch, and the command that shows what became of it.
+  void bad_loss(const StepPlace& at, const Batch& batch, double loss) override;
   void evaluation_end(const EvaluationRecord& evaluation) override;
   // How the session ended; without it the record says "running", as after a crash.
   void end(RunStatus status, std::int64_t exit_code, std::string message = {});
@@ -41,8 +43,13 @@ class RunRecords final : public RunEvents {
   FolderEntry model_file() const { return writer_.model_file(); }
 
  private:
+  void write_failure(const StepPlace& at, const Batch& batch, double loss);
+
   RunWriter writer_;
 };
+
+// "trainscope at RUN --first-nan", for a shell.
+std::string first_nan_command(const std::filesystem::path& run);
 
 // "mlp" for models/mlp/model.onnx, "net" for net.onnx: for the folder's name.
 std::string run_name(const std::filesystem::path& model);

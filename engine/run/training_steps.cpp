@@ -30,8 +30,11 @@ StepResult TrainingRun::run_step(std::int64_t step, double learning_rate, BatchS
     return trainer_->run_step(step, learning_rate, batches, events_.get());
   } catch (Error& error) {
     if (error.code() == ErrorCode::kNumeric && request_.keeps_result) {
-      error.at(fmt::format("`trainscope at {} --first-nan` names the call and what it read",
-                           shell_word(records_->folder().string())));
+      const std::filesystem::path batch =
+          records_->folder() / kRunFailureFolder / kFailureBatchFile;
+      error.at(fmt::format("`{}` names the call and what it read",
+                           first_nan_command(records_->folder())));
+      error.at(fmt::format("the step's batch is in {}", printable(batch.string())));
     }
     throw;
   }

@@ -7,6 +7,8 @@
 
 namespace trainscope {
 
+struct Batch;
+
 struct StepPlace {
   std::int64_t step = 0;         // from 1
   std::int64_t micro_batch = 0;  // from 0; of the update: their number
@@ -23,6 +25,8 @@ class StepEvents {
   virtual void batch_wait_end(const StepPlace& /*at*/, double /*milliseconds*/) {}
   virtual void step_part_begin(StepPart /*part*/, const StepPlace& /*at*/) {}
   virtual void step_part_end(StepPart /*part*/, const StepPlace& /*at*/) {}
+  // The loss of the micro-step that has just ended is no number: the step fails next.
+  virtual void bad_loss(const StepPlace& /*at*/, const Batch& /*batch*/, double /*loss*/) {}
 };
 
 }  // namespace trainscope

@@ -113,6 +113,7 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
     double loss = read_loss(*executor_);
     told.step_part_end(StepPart::kMicroStep, at);
     if (!std::isfinite(loss)) {
+      told.bad_loss(at, batch, loss);
       bind(batch, at);  // the step has used these bytes for other tensors
       throw bad_loss_error(*executor_, loss, step, unmarked_);
     }

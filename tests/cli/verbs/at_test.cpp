@@ -155,11 +155,23 @@ TEST_CASE("at: a NaN of one exploding row is traced to its op") {
   CAPTURE(failed.exit_code);
   REQUIRE(failed.exit_code == 7);
   CHECK(failed.err.find("--first-nan") != std::string::npos);
+  // What is left: the step, its batch, and the command that shows the rest.
+  const Json failure = read_json_file(folder / "run/failure/failure.json");
+  CHECK(failure.at("step").as_int() == 37);
+  CHECK(failure.at("micro_batch").as_int() == 0);
+  CHECK(failure.at("command").as_string() ==
+        "trainscope at " + (folder / "run").string() + " --first-nan");
+  const Tensor row = SafetensorsFile::open(folder / "run/failure/batch.safetensors").tensor("x");
+  REQUIRE(row.elements() == 2);
+  CHECK(row.values<float>()[0] == 3e38F);
   const Finished found = run({"at", (folder / "run").string(), "--first-nan", "--json"});
   CAPTURE(found.err);
   REQUIRE(found.exit_code == 0);
   CAPTURE(found.out);
   CHECK(found.json().at("op").as_string() == "MatMul");
+  CHECK(found.json().at("step").as_int() == 37);
+  CHECK(found.json().at("batch").as_string() ==
+        (folder / "run/failure/batch.safetensors").string());
   CHECK(found.json().at("inputs").as_array().size() == 2);
 }
 

@@ -161,4 +161,14 @@ TEST_CASE("sessions: a run of format 1 becomes one of format 2 as it goes on") {
   CHECK(reader.open_stage(reader.stages(1)[35], 1).size_bytes() > 0);
 }
 
+TEST_CASE("sessions: what a failed step has left moves with its session") {
+  const TemporaryFolder folder;
+  const fs::path run = one_session(folder);
+  fs::create_directory(run / "failure");
+  put(run / "failure/failure.json", "{}");
+  resume(run);
+  CHECK(!fs::exists(run / "failure"));
+  CHECK(fs::exists(run / "sessions/1/failure/failure.json"));
+}
+
 }  // namespace trainscope
