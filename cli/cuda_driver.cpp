@@ -105,4 +105,14 @@ CudaDriver find_cuda_driver() {
   return driver;
 }
 
+std::string device_name_of(std::string_view device, const CudaDriver& driver) {
+  constexpr std::string_view kCuda = "cuda";
+  if (!device.starts_with(kCuda)) return {};
+  const std::size_t colon = device.find(':');
+  const auto index = colon == std::string_view::npos ? std::optional<std::int64_t>(0)
+                                                     : parse_int(device.substr(colon + 1));
+  if (!index || *index < 0 || *index >= std::ssize(driver.devices)) return {};
+  return driver.devices[static_cast<std::size_t>(*index)];
+}
+
 }  // namespace trainscope

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trainscope {
@@ -21,6 +22,10 @@ struct CudaDriver {
 
 // Loads libcuda.so.1 and asks it. The driver stays loaded until the process ends.
 CudaDriver find_cuda_driver();
+
+// The name of the GPU that "cuda:1" means, as the driver has it; empty for "cpu", and where the
+// driver has no such device.
+std::string device_name_of(std::string_view device, const CudaDriver& driver);
 
 // "12.4" for 12040.
 std::string cuda_version_text(int version);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "cli/cuda_driver.h"
 #include "cli/data/data_fields.h"
 #include "cli/data/data_request.h"
 #include "cli/flags/duration.h"
@@ -167,6 +168,10 @@ RunNotes notes_of(const Invocation& invocation, const LossOptions& loss, const S
   RunNotes notes{.options = resolved_options(invocation, loss, sizes),
                  .command = {"trainscope"},
                  .program_version = std::string(program_version())};
+  const std::string& device = invocation.settings().text("device");
+  if (device.starts_with("cuda")) {
+    notes.device_name = device_name_of(device, find_cuda_driver());
+  }
   notes.config = config_toml(notes.options);
   const std::vector<std::string>& words = invocation.words();
   notes.command.insert(notes.command.end(), words.begin(), words.end());

@@ -61,6 +61,7 @@ Json session_json(const RunSession& session) {
                             {"exit_code", session.exit_code},
                             {"last_step", session.last_step},
                             {"message", session.message}});
+  if (!session.device_name.empty()) json.set("device_name", session.device_name);
   json.set("options", session.options);
   if (!session.machine.is_null()) json.set("machine", session.machine);
   return json;
@@ -70,6 +71,7 @@ RunSession session_from(const Json& json) {
   RunSession session{.command = {},
                      .program_version = json.get<std::string>("program_version"),
                      .device = json.get<std::string>("device"),
+                     .device_name = json.get_or("device_name", ""),
                      .threads = json.get<std::int64_t>("threads"),
                      .isa = json.get<std::string>("isa"),
                      .from_step = json.get<std::int64_t>("from_step"),

@@ -52,6 +52,7 @@ struct RunSession {
   std::vector<std::string> command = {};
   std::string program_version = {};
   std::string device = {};
+  std::string device_name = {};  // of a GPU, as its driver has it; empty: the CPU, or not known
   std::int64_t threads = 0;
   std::string isa = {};           // what the CPU's kernels use, whatever the device: "AVX-512"
   Json options = Json::object();  // resolved: name -> value

@@ -32,6 +32,7 @@ RunSession session_of(const TrainRequest& request, const ResumePoint& point) {
   return {.command = request.notes.command,
           .program_version = request.notes.program_version,
           .device = std::string(device->facts().name),
+          .device_name = request.notes.device_name,
           .threads = request.compile.lower.threads,
           .isa = std::string(cpu_isa()),
           .options = request.notes.options,

@@ -42,6 +42,7 @@ struct RunNotes {
   std::string config = {};                // the same as TOML text, for config.toml
   std::vector<std::string> command = {};  // words of the command line, or the program's name
   std::string program_version = {};
+  std::string device_name = {};  // of a GPU, as its driver has it
 };
 
 // When a run ends before its last step: after so many evaluations in a row whose loss was not below

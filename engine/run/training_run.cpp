@@ -80,6 +80,7 @@ profiler::TraceHeader trace_header(const TrainRequest& request, const Device& de
                             {"seed", fmt::format("{}", request.seed)},
                             {"options", request.notes.options}});
   if (&device == cpu_device().get()) more.set("isa", std::string(cpu_isa()));
+  if (!request.notes.device_name.empty()) more.set("device_name", request.notes.device_name);
   return {.producer = "trainscope",
           .version = request.notes.program_version,
           .model = hash_hex(request.model.hash()),

@@ -1,6 +1,7 @@
 // Parts of the command line that need no program: sampling, progress, resume, help.
 #include <doctest/doctest.h>
 
+#include "cli/cuda_driver.h"
 #include "cli/exit_codes.h"
 #include "cli/flags/duration.h"
 #include "cli/flags/run_options.h"
@@ -162,6 +163,16 @@ TEST_CASE("help: lists every verb and exit code") {
   }
   for (int code : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 130, 143}) {
     CHECK(exit_codes_help().find(" " + std::to_string(code) + " ") != std::string::npos);
+  }
+}
+
+TEST_CASE("device_name_of: what the driver calls the GPU that --device means") {
+  const CudaDriver driver{.version = 13000, .devices = {"first", "second"}, .problem = {}};
+  CHECK(device_name_of("cuda", driver) == "first");
+  CHECK(device_name_of("cuda:0", driver) == "first");
+  CHECK(device_name_of("cuda:1", driver) == "second");
+  for (const char* other : {"cpu", "cuda:2", "cuda:-1", "cuda:x", ""}) {
+    CHECK(device_name_of(other, driver).empty());
   }
 }
 

@@ -94,6 +94,9 @@ std::vector<RunSession> sessions_between(const RunManifest& run, std::int64_t fr
 
 std::vector<std::string> differences_from(const RunSession& session, const TrainRequest& now) {
   std::vector<std::string> found;
+  const DeviceHandle device = now.compile.device ? now.compile.device : cpu_device();
+  note(found, "the device", session.device, std::string(device->facts().name));
+  note(found, "the GPU", session.device_name, now.notes.device_name);
   note(found, "threads", session.threads, static_cast<std::int64_t>(now.compile.lower.threads));
   note(found, "the instruction set", session.isa, std::string(cpu_isa()));
   note(found, "the program", session.program_version, now.notes.program_version);
@@ -102,6 +105,8 @@ std::vector<std::string> differences_from(const RunSession& session, const Train
 
 std::vector<std::string> differences_between(const RunSession& a, const RunSession& b) {
   std::vector<std::string> found;
+  note(found, "the device", a.device, b.device);
+  note(found, "the GPU", a.device_name, b.device_name);
   note(found, "threads", a.threads, b.threads);
   note(found, "the instruction set", a.isa, b.isa);
   note(found, "the program", a.program_version, b.program_version);

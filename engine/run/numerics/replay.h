@@ -49,8 +49,8 @@ Replayed replay(ReplayRequest request, const ReplayStart& start, std::shared_ptr
 std::vector<RunSession> sessions_between(const RunManifest& run, std::int64_t from,
                                          std::int64_t to);
 
-// What keeps a replay in this process from giving the bits of a session: other threads, instruction
-// set or program. Empty: nothing.
+// What keeps a replay in this process from giving the bits of a session: another device, other
+// threads, instruction set or program. Empty: nothing.
 std::vector<std::string> differences_from(const RunSession& session, const TrainRequest& now);
 // What keeps one session's steps from being those of another one: these, and options that are not
 // only about records.

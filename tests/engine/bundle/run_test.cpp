@@ -357,4 +357,16 @@ TEST_CASE("run: damaged metrics name their line, unknown kinds are skipped") {
   CHECK(contains(error_of([&] { reader.metrics(); }).message(), "step 4 comes after step 4"));
 }
 
+TEST_CASE("run: the name of a GPU is in its session, and nowhere of a CPU") {
+  const TemporaryFolder folder;
+  RunManifest manifest = small_manifest();
+  manifest.sessions[0].device = "cuda:0";
+  manifest.sessions[0].device_name = "NVIDIA H100";
+  RunWriter::create(folder / "gpu", manifest).finish(RunStatus::kFinished, 0);
+  CHECK(RunReader::open(folder / "gpu").manifest().sessions[0].device_name == "NVIDIA H100");
+  RunWriter::create(folder / "cpu", small_manifest()).finish(RunStatus::kFinished, 0);
+  CHECK(RunReader::open(folder / "cpu").manifest().sessions[0].device_name.empty());
+  CHECK(get(folder / "cpu" / "manifest.json").find("device_name") == std::string::npos);
+}
+
 }  // namespace trainscope
