@@ -1,14 +1,13 @@
-// A line for the first tensor that differs, a table of those most over their limits.
+// A line for the first tensor that differs of each pair, and one table.
 #include "cli/verbs/compare_numerics.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <utility>
 #include <vector>
 
+#include "cli/compare/tensor_table.h"
 #include "engine/bundle/format.h"
 #include "engine/bundle/reader.h"
 #include "engine/core/error.h"
@@ -25,8 +24,15 @@ using profiler::TraceRow;
 
 Json optional_json(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 
+Json not_finite_json(const TraceRow& row) {
+  return Json::object({{"nan", row.statistics.nan},
+                       {"positive_infinite", row.statistics.positive_infinite},
+                       {"negative_infinite", row.statistics.negative_infinite}});
+}
+
 Json tensor_json(const ComparedTensor& tensor, const Trace& a, const Trace& b) {
   const TraceRow& row = a.rows()[tensor.row_a];
+  const TraceRow& other = b.rows()[tensor.row_b];
   Json json = Json::object({{"step", row.step},
                             {"micro_batch", row.micro_batch},
                             {"phase", name_of(row.phase)},
@@ -35,34 +41,47 @@ Json tensor_json(const ComparedTensor& tensor, const Trace& a, const Trace& b) {
                             {"node", row.node},
                             {"kernel", row.kernel},
                             {"l2_a", row.statistics.l2},
-                            {"l2_b", b.rows()[tensor.row_b].statistics.l2},
+                            {"l2_b", other.statistics.l2},
+                            {"not_finite_a", not_finite_json(row)},
+                            {"not_finite_b", not_finite_json(other)},
                             {"error", tensor.relative},
                             {"limit", tensor.limit},
                             {"error_a", optional_json(tensor.error_a)},
                             {"error_b", optional_json(tensor.error_b)},
                             {"verdict", name_of(tensor.verdict)}});
+  json.set("cosine", tensor.cosine);
   if (const auto& elements = tensor.elements) {
     json.set("largest_difference", elements->largest);
-    json.set("cosine", elements->cosine);
     json.set("ulp_median", elements->ulp_median);
+    json.set("ulp_90", elements->ulp_90);
     json.set("ulp_99", elements->ulp_99);
+    json.set("ulp_most", elements->ulp_most);
     json.set("sign_flips", elements->sign_flips);
   }
+  if (tensor.kink_flips) json.set("kink_flips", *tensor.kink_flips);
   return json;
 }
 
-std::string error_text(const ComparedTensor& tensor) {
+std::string bad_text(const TraceRow& row) {
+  const profiler::TensorStatistics& s = row.statistics;
+  return fmt::format("{} NaN, {} +inf, {} -inf", s.nan, s.positive_infinite, s.negative_infinite);
+}
+
+std::string error_text(const ComparedTensor& tensor, const Trace& a, const TracePair& pair) {
+  const TraceRow& row = a.rows()[tensor.row_a];
+  const TraceRow& other = pair.other.rows()[tensor.row_b];
   switch (tensor.verdict) {
     case profiler::TensorVerdict::kShape:
-      return "another number of elements";
+      return fmt::format("{} elements in A, {} in {}", row.shape, other.shape, pair.name);
     case profiler::TensorVerdict::kSpecial:
-      return "NaN or infinities in one alone";
+      return fmt::format("A has {}; {} has {}", bad_text(row), pair.name, bad_text(other));
     default:
       return fmt::format("error {:.2e}, limit {:.2e}", tensor.relative, tensor.limit);
   }
 }
 
-std::string first_text(const TensorComparison& both, const Trace& a) {
+std::string first_text(const Trace& a, const TracePair& pair) {
+  const TensorComparison& both = pair.both;
   if (!both.first) return "no tensor is beyond its limit\n";
   const ComparedTensor& tensor = both.tensors[*both.first];
   const TraceRow& row = a.rows()[tensor.row_a];
@@ -70,33 +89,10 @@ std::string first_text(const TensorComparison& both, const Trace& a) {
       row.op.empty() ? "" : fmt::format(" of {} '{}'", row.op, printable(row.node));
   std::string text =
       fmt::format("first beyond its limit: step {}, {}, {}{}: {}\n", row.step, name_of(row.phase),
-                  printable(tensor.key), made, error_text(tensor));
+                  printable(tensor.key), made, error_text(tensor, a, pair));
   if (tensor.error_a && tensor.error_b) {
-    text += fmt::format("  from the truth in f64: A {:.2e}, B {:.2e}\n", *tensor.error_a,
-                        *tensor.error_b);
-  }
-  return text;
-}
-
-double rank(const ComparedTensor& tensor) {
-  const double over = tensor.over_limit();
-  const bool has_number = tensor.limit > 0.0 && std::isfinite(over);
-  return profiler::is_fault(tensor.verdict) && !has_number ? 1e300 : over;
-}
-
-std::string table_text(const TensorComparison& both, const Trace& a, std::size_t top) {
-  std::vector<const ComparedTensor*> rows;
-  for (const ComparedTensor& tensor : both.tensors) rows.push_back(&tensor);
-  std::ranges::stable_sort(rows, std::ranges::greater(),
-                           [](const ComparedTensor* tensor) { return rank(*tensor); });
-  rows.resize(std::min(top, rows.size()));
-  std::string text = fmt::format("{:>6} {:<9} {:>10} {:>10} {:>10}  {:<8} {}\n", "step", "phase",
-                                 "error", "limit", "over", "verdict", "value");
-  for (const ComparedTensor* tensor : rows) {
-    const TraceRow& row = a.rows()[tensor->row_a];
-    text += fmt::format("{:>6} {:<9} {:>10.2e} {:>10.2e} {:>10.3g}  {:<8} {}\n", row.step,
-                        name_of(row.phase), tensor->relative, tensor->limit, tensor->over_limit(),
-                        name_of(tensor->verdict), printable(tensor->key));
+    text += fmt::format("  from the truth in f64: A {:.2e}, {} {:.2e}\n", *tensor.error_a,
+                        pair.name, *tensor.error_b);
   }
   return text;
 }
@@ -105,6 +101,38 @@ std::string producer_text(const Trace& trace) {
   const profiler::TraceHeader& header = trace.header();
   return fmt::format("{} {} ({})", printable(header.producer), printable(header.version),
                      printable(header.mode));
+}
+
+Json pair_json(const Trace& a, const TracePair& pair) {
+  const TensorComparison& both = pair.both;
+  Json tensors = Json::array();
+  for (const ComparedTensor& tensor : both.tensors) {
+    tensors.push_back(tensor_json(tensor, a, pair.other));
+  }
+  Json facts = Json::object({{"steps", Json::list(both.steps)},
+                             {"paired", both.tensors.size()},
+                             {"faults", both.faults()},
+                             {"measured", both.measured},
+                             {"only_a", Json::list(both.only_a)},
+                             {"only_b", Json::list(both.only_b)},
+                             {"accounted", both.accounted}});
+  facts.set("first", both.first ? tensor_json(both.tensors[*both.first], a, pair.other) : Json());
+  facts.set("tensors", std::move(tensors));
+  return facts;
+}
+
+std::string pair_text(const Trace& a, const TracePair& pair) {
+  const TensorComparison& both = pair.both;
+  std::vector<std::string> steps;
+  for (const std::int64_t step : both.steps) steps.push_back(std::to_string(step));
+  std::string text = fmt::format(
+      "and {}, {}: steps {}: {} in both, {} in A alone, {} in {} alone, of which {} have a fate\n",
+      pair.name, producer_text(pair.other), join(steps, ", "), both.tensors.size(),
+      both.only_a.size(), both.only_b.size(), pair.name, both.accounted);
+  if (!both.measured) {
+    text += "neither trace has an oracle: limits are of the noise that f32 usually has\n";
+  }
+  return text + first_text(a, pair);
 }
 
 }  // namespace
@@ -122,32 +150,23 @@ std::optional<Trace> find_trace(const std::string& path) {
   return Trace::open(*trace);
 }
 
-Outcome compare_numerics(const Trace& a, const Trace& b, std::size_t top) {
-  const TensorComparison both = compare_tensors(a, b);
-  Json tensors = Json::array();
-  for (const ComparedTensor& tensor : both.tensors) tensors.push_back(tensor_json(tensor, a, b));
-  Json facts = Json::object({{"steps", Json::list(both.steps)},
-                             {"paired", both.tensors.size()},
-                             {"faults", both.faults()},
-                             {"measured", both.measured},
-                             {"only_a", Json::list(both.only_a)},
-                             {"only_b", Json::list(both.only_b)},
-                             {"accounted", both.accounted}});
-  facts.set("first", both.first ? tensor_json(both.tensors[*both.first], a, b) : Json());
-  facts.set("tensors", std::move(tensors));
-  std::vector<std::string> steps;
-  for (const std::int64_t step : both.steps) steps.push_back(std::to_string(step));
-  std::string text = fmt::format(
-      "tensors of A, {}, and B, {}\nsteps {}: {} tensors in both, {} in A alone, {} in B alone, of "
-      "which {} have a fate\n",
-      producer_text(a), producer_text(b), join(steps, ", "), both.tensors.size(),
-      both.only_a.size(), both.only_b.size(), both.accounted);
-  if (!both.measured) {
-    text += "neither trace has an oracle: limits are of the noise that f32 usually has\n";
+Outcome compare_numerics(const std::vector<Trace>& traces, std::size_t top) {
+  const Trace& a = traces.front();
+  std::vector<TracePair> pairs;
+  for (std::size_t i = 1; i < traces.size(); ++i) {
+    pairs.push_back({.name = i == 1 ? "B" : "C",
+                     .other = traces[i],
+                     .both = profiler::compare_tensors(a, traces[i])});
   }
-  text += first_text(both, a) + table_text(both, a, top);
-  const int exit_code = both.first ? static_cast<int>(ErrorCode::kMismatch) : 0;
-  return {.facts = std::move(facts), .text = std::move(text), .exit_code = exit_code};
+  Outcome outcome{.facts = pair_json(a, pairs.front())};
+  if (pairs.size() > 1) outcome.facts.set("c", pair_json(a, pairs[1]));
+  outcome.text = fmt::format("tensors of A, {}\n", producer_text(a));
+  for (const TracePair& pair : pairs) {
+    outcome.text += pair_text(a, pair);
+    if (pair.both.first) outcome.exit_code = static_cast<int>(ErrorCode::kMismatch);
+  }
+  outcome.text += tensor_table(a, pairs, top);
+  return outcome;
 }
 
 }  // namespace trainscope

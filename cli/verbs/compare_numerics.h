@@ -1,8 +1,9 @@
-// The tensors of two runs beside each other: `compare`'s section on numbers.
+// The tensors of two or three runs beside each other: `compare`'s section on numbers.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "profiler/numerics/trace.h"
@@ -13,8 +14,9 @@ namespace trainscope {
 // it holds none.
 std::optional<profiler::Trace> find_trace(const std::string& folder);
 
-// Exit code 9 where a tensor is beyond its limit. `top`: how many tensors are shown, those most
-// over their limits first. Throws kUsage for traces that cannot be compared.
-Outcome compare_numerics(const profiler::Trace& a, const profiler::Trace& b, std::size_t top);
+// Of A with each of the others, B and perhaps C. Exit code 9 where a tensor is beyond its limit.
+// `top`: how many tensors are shown, those most over their limits first. Throws kUsage for traces
+// that cannot be compared.
+Outcome compare_numerics(const std::vector<profiler::Trace>& traces, std::size_t top);
 
 }  // namespace trainscope
