@@ -54,9 +54,11 @@ svg .note { fill: var(--soft); }
 .mark { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 4 3; fill: none; }
 svg:not(.window) circle, svg:not(.window) rect { fill-opacity: .75; stroke: var(--paper);
   stroke-width: .4; }
+svg.dense { max-height: none; min-width: 640px; }
+svg.dense rect.beyond { stroke: var(--ink); stroke-width: 1.6; }
 .key { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 8px; }
 @media (max-width: 600px) { svg:not(.window) text { font-size: 20px; }
-  svg:not(.window) .tick.end { font-size: 15px; } }
+  svg:not(.window) .tick.end { font-size: 15px; } svg.dense text { font-size: 11px; } }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 430px), 1fr));
   gap: 0 24px; }
 )css";
@@ -80,6 +82,7 @@ struct Part {
 constexpr Part kParts[] = {
     {"summary", "Summary", summary_section},
     {"curves", "Curves", curves_section},
+    {"numbers", "Numbers, against the truth and other runs", numbers_section},
     {"time", "Where the time goes", time_section},
     {"threads", "Threads", threads_section},
     {"steps", "Steps, and those that took longer", steps_section},

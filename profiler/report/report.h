@@ -1,6 +1,7 @@
 // report: a run as one page of HTML that needs nothing else: no network, no script.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "profiler/analysis/step_spread.h"
 #include "profiler/analysis/step_times.h"
 #include "profiler/analysis/thread_times.h"
+#include "profiler/numerics/loss_comparison.h"
+#include "profiler/numerics/tensor_comparison.h"
 
 namespace trainscope::profiler {
 
@@ -18,6 +21,14 @@ namespace trainscope::profiler {
 struct ReportPicture {
   std::string name;  // the panel's
   std::string svg;
+};
+
+// Another run, or another engine's, that this one is held against.
+struct ReportPeer {
+  std::string name;
+  LossCurve losses = {};
+  std::optional<TensorComparison> tensors = {};  // of this run's trace with its
+  std::string no_tensors = {};                   // why there are none
 };
 
 // What a run has of it; what is absent is said where its section would be.
@@ -31,6 +42,8 @@ struct ReportInput {
   std::optional<StepTimes> times = {};  // of the profiled steps, as the next two
   std::optional<ThreadTimes> threads = {};
   std::optional<StepSpread> spread = {};
+  std::optional<Trace> trace = {};  // of its numbers
+  std::vector<ReportPeer> peers = {};
   std::optional<Machine> machine = {};  // with the rates of the machine that trained
   std::vector<ReportPicture> pictures = {};
   std::string no_pictures = {};  // why there are none

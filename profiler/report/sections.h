@@ -12,6 +12,7 @@ std::string section(std::string_view id, std::string_view heading, std::string_v
 
 std::string summary_section(const ReportInput& input);
 std::string curves_section(const ReportInput& input);
+std::string numbers_section(const ReportInput& input);
 std::string time_section(const ReportInput& input);
 std::string threads_section(const ReportInput& input);
 std::string steps_section(const ReportInput& input);

@@ -78,5 +78,27 @@ TEST_CASE("compare: of the three the faulty one is told from the truth") {
   CHECK(first.at("error_b").as_number() > 1e-3);
 }
 
+TEST_CASE("report: other engines' errors are a picture of the page") {
+  const TemporaryFolder folder;
+  const std::string run_folder = (folder / "run").string();
+  const Finished trained =
+      run({"train", test_model("mlp/model.onnx").string(), "--data", "synthetic", "--steps", "3",
+           "--record-numerics", "--quiet", "--run-dir", run_folder});
+  CAPTURE(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  // Of other batches: that is said, and the run's own errors are shown.
+  const Finished report =
+      run({"report", run_folder, "--against", run_folder + "," + kTorch, "--json"});
+  CAPTURE(report.err);
+  REQUIRE(report.exit_code == 0);
+  const Json peers = report.json().at("against");
+  CHECK(peers.at(0).at("faults").as_int() == 0);
+  CHECK(text_has(peers.at(1).at("no_tensors").as_string(), "different batches"));
+  const std::string page = read_text(folder / "run/report.html");
+  CHECK(text_has(page, "this run - f64"));
+  CHECK(text_has(page, "this run - run"));
+  CHECK(text_has(page, "different batches"));
+}
+
 }  // namespace
 }  // namespace trainscope::test
