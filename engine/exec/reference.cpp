@@ -197,8 +197,10 @@ SharedTensor initial(const Value& value, const std::map<std::string, Tensor>& in
   return std::make_shared<const Tensor>(given->second);
 }
 
-void run_node(const Graph& graph, const Node& node, const Evaluate& evaluate,
-              std::vector<SharedTensor>& values) {
+}  // namespace
+
+void compute_node(const Graph& graph, const Node& node, const Evaluate& evaluate,
+                  std::vector<SharedTensor>& values) {
   std::vector<const Tensor*> inputs;
   for (ValueId v : node.inputs) {
     inputs.push_back(v == kNoValue ? nullptr : values[static_cast<std::size_t>(v)].get());
@@ -209,6 +211,13 @@ void run_node(const Graph& graph, const Node& node, const Evaluate& evaluate,
   without_outputs.outputs = {};
   std::vector<TensorType> types = node.op->shape(without_outputs);
   types.resize(node.outputs.size());
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    // Its readers count on the type that the graph has.
+    const TensorType& type = graph.value(node.outputs[i]).type;
+    require(types[i] == type, ErrorCode::kBadInput, "node '{}' makes {} of {}, not {}",
+            printable(node.name), type_text(types[i]), node.op->name, type_text(type));
+  }
   std::vector<Tensor> results =
       at_node(node, [&] { return evaluate(*node.op, node.attributes, inputs, types); });
   require_supported(!results.empty(), "no kernel for {} in node '{}' ({})", node.op->name,
@@ -220,8 +229,6 @@ void run_node(const Graph& graph, const Node& node, const Evaluate& evaluate,
         std::make_shared<const Tensor>(std::move(results[i]));
   }
 }
-
-}  // namespace
 
 Evaluate evaluator(const OpTable& ops, const KernelTable& kernels,
                    const ReferenceOptions& options) {
@@ -253,9 +260,6 @@ const Tensor& ReferenceValues::at(std::string_view value_name) const {
   return at(value);
 }
 
-namespace {
-
-// By ValueId: what no node computes.
 std::vector<SharedTensor> given_values(const Graph& graph,
                                        const std::map<std::string, Tensor>& inputs) {
   std::vector<SharedTensor> by_id(graph.value_capacity());
@@ -267,8 +271,6 @@ std::vector<SharedTensor> given_values(const Graph& graph,
   return by_id;
 }
 
-}  // namespace
-
 void reference_run(const Graph& graph, const std::map<std::string, Tensor>& inputs,
                    const Evaluate& evaluate, const SeeValue& see) {
   std::vector<SharedTensor> by_id = given_values(graph, inputs);
@@ -278,7 +280,7 @@ void reference_run(const Graph& graph, const std::map<std::string, Tensor>& inpu
   }
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    run_node(graph, node, evaluate, by_id);
+    compute_node(graph, node, evaluate, by_id);
     for (ValueId output : node.outputs) {
       if (output == kNoValue) continue;
       SharedTensor& tensor = by_id[static_cast<std::size_t>(output)];
@@ -297,7 +299,7 @@ void reference_run(const Graph& graph, const std::map<std::string, Tensor>& inpu
 ReferenceValues reference_run(const Graph& graph, const std::map<std::string, Tensor>& inputs,
                               const Evaluate& evaluate) {
   ReferenceValues values{.graph = graph, .by_id = given_values(graph, inputs)};
-  for (NodeId id : graph.order()) run_node(graph, graph.node(id), evaluate, values.by_id);
+  for (NodeId id : graph.order()) compute_node(graph, graph.node(id), evaluate, values.by_id);
   return values;
 }
 

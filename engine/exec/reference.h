@@ -56,6 +56,16 @@ struct ReferenceValues {
 ReferenceValues reference_run(const Graph& graph, const std::map<std::string, Tensor>& inputs,
                               const Evaluate& evaluate);
 
+// What reference_run begins with, by ValueId: inputs, parameters, states and constants; null for
+// what nodes compute.
+std::vector<SharedTensor> given_values(const Graph& graph,
+                                       const std::map<std::string, Tensor>& inputs);
+// One node: its outputs from its inputs, which are in `values`. The node is of this graph, or one
+// of its nodes with other attributes or inputs, and outputs of the same types. Fails as
+// reference_run.
+void compute_node(const Graph& graph, const Node& node, const Evaluate& evaluate,
+                  std::vector<SharedTensor>& values);
+
 // Sees what a node computed, as soon as it has; the tensor is there during the call alone.
 using SeeValue = std::function<void(ValueId value, const Tensor& tensor)>;
 // ... and forgets each value behind its last reader, so that it takes the memory of a step, not of
