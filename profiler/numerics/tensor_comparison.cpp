@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "engine/core/error.h"
-#include "engine/core/safetensors.h"
 #include "engine/core/text.h"
+#include "profiler/numerics/indexed_trace.h"
 
 namespace trainscope::profiler {
 namespace {
@@ -23,74 +23,6 @@ constexpr double kOfAllGradients = 1e-8;
 // What an optimizer makes of the noise of gradients, of how far it moves a parameter: an element
 // whose gradient is rounding moves by the whole learning rate under Adam, whichever way.
 constexpr double kMoveNoise = 1e-3;
-
-// A step, micro-batch and key.
-std::string place_of(std::int64_t step, std::int64_t micro_batch, std::string_view key) {
-  return fmt::format("{}/{}/{}", step, micro_batch, key);
-}
-
-// A trace with its rows by place, and its tensors in full where there are any.
-class IndexedTrace {
- public:
-  explicit IndexedTrace(const Trace& trace) : trace_(trace) {
-    for (std::size_t i = 0; i < trace.rows().size(); ++i) {
-      const TraceRow& row = trace.rows()[i];
-      rows_.emplace(place_of(row.step, row.micro_batch, row.key()), i);
-    }
-    for (const TraceName& name : trace.names()) {
-      named_.insert(name.value);
-      if (!name.row.empty() && name.row != name.value) renamed_.emplace(name.value, name.row);
-    }
-  }
-
-  const Trace& trace() const { return trace_; }
-  const TraceRow& row(std::size_t i) const { return trace_.rows()[i]; }
-
-  // The row of what another trace calls `key`.
-  std::optional<std::size_t> find(std::int64_t step, std::int64_t micro_batch,
-                                  const std::string& key) const {
-    auto found = rows_.find(place_of(step, micro_batch, key));
-    if (found == rows_.end()) {
-      const auto other = renamed_.find(key);
-      if (other == renamed_.end()) return std::nullopt;
-      found = rows_.find(place_of(step, micro_batch, other->second));
-    }
-    if (found == rows_.end()) return std::nullopt;
-    return found->second;
-  }
-  // Whether it says what became of it: gradients go with their values, moments with their
-  // parameters.
-  bool accounts_for(const std::string& key) const {
-    std::string value = key.substr(key.find(':') + 1);
-    if (key.starts_with("state:")) value = value.substr(value.find('/') + 1);
-    return named_.contains(key) || named_.contains("act:" + value);
-  }
-
-  std::optional<Tensor> full(const TraceRow& row) {
-    auto file = files_.find(row.step);
-    if (file == files_.end()) file = files_.emplace(row.step, open_full(row.step)).first;
-    const std::string micro = row.micro_batch > 0 ? fmt::format("@{}", row.micro_batch) : "";
-    const std::string name = row.key() + micro;
-    if (!file->second || !file->second->contains(name)) return std::nullopt;
-    return file->second->tensor(name);
-  }
-
- private:
-  std::optional<SafetensorsFile> open_full(std::int64_t step) const {
-    const Folder& folder = trace_.folder();
-    if (!folder.has_folder(kTraceFullFolder)) return std::nullopt;
-    const Folder full = folder.enter(kTraceFullFolder);
-    const std::string name = fmt::format("{}.safetensors", step);
-    if (!full.has_file(name)) return std::nullopt;
-    return SafetensorsFile::open(MappedFile::open(full / name));
-  }
-
-  const Trace& trace_;
-  std::unordered_map<std::string, std::size_t> rows_;
-  std::unordered_map<std::string, std::string> renamed_;
-  std::unordered_set<std::string> named_;
-  std::map<std::int64_t, std::optional<SafetensorsFile>> files_;
-};
 
 // What limits are made of.
 class Limits {
