@@ -14,15 +14,27 @@ namespace {
 // What a step cannot do without, or would be another step.
 constexpr std::array<std::string_view, 6> kNeeded = {
     "training_form", "loss", "decompose", "precision", "differentiate", "upcast_gradients"};
+constexpr std::array<std::string_view, 2> kNeededForUpdates = {"optimizer_step", "sparse_rows"};
 
-CompileOptions unfused(CompileOptions options) {
-  options.training.mode = GraphMode::kGradients;
+bool is_needed(std::string_view pass, UnfusedEnd end) {
+  return std::ranges::find(kNeeded, pass) != kNeeded.end() ||
+         (end == UnfusedEnd::kUpdate &&
+          std::ranges::find(kNeededForUpdates, pass) != kNeededForUpdates.end());
+}
+
+CompileOptions unfused(CompileOptions options, UnfusedEnd end) {
+  TrainingOptions& training = options.training;
+  training.mode = end == UnfusedEnd::kUpdate ? GraphMode::kTrain : GraphMode::kGradients;
+  training.micro_batches = 1;
+  training.keep_gradients = true;
+  training.keep_outputs = true;
+  training.optimizer.in_backward = false;
   options.training.loss_chunks = 1;
   options.training.skip_ignored = false;
   options.training.skip_padding.clear();
   options.passes = {};
   for (const Pass& pass : default_passes()) {
-    if (std::ranges::find(kNeeded, pass.name) != kNeeded.end()) continue;
+    if (is_needed(pass.name, end)) continue;
     options.passes.disabled.emplace_back(pass.name);
   }
   options.watch = {};
@@ -31,8 +43,8 @@ CompileOptions unfused(CompileOptions options) {
 
 }  // namespace
 
-UnfusedStep::UnfusedStep(const OnnxModel& model, const CompileOptions& options)
-    : UnfusedStep(build_stages(model, unfused(options)), options) {}
+UnfusedStep::UnfusedStep(const OnnxModel& model, const CompileOptions& options, UnfusedEnd end)
+    : UnfusedStep(build_stages(model, unfused(options, end)), options) {}
 
 UnfusedStep::UnfusedStep(Stages stages, const CompileOptions& options)
     : graph_(stages.back().graph),
