@@ -1,0 +1,99 @@
+// What is no mistake and may look like one: elements on a kink, Winograd's form of convolutions.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <span>
+
+#include "engine/models/models.h"
+#include "kernels/api/random.h"
+#include "tests/engine/bisect/planting.h"
+
+namespace trainscope::test {
+namespace {
+
+// Moves each of the first examples so that one hidden unit, before its Relu, is nothing but
+// rounding.
+void put_on_kinks(Subject& subject, std::int64_t examples) {
+  const Graph& graph = subject.plain.graph();
+  const Tensor& weight = *graph.value(graph.find("0.weight")).data;  // [units, inputs]
+  const Tensor& bias = *graph.value(graph.find("0.bias")).data;
+  const std::int64_t inputs = weight.shape()[1];
+  for (NamedTensors& batch : subject.batches) {
+    const std::span<float> x = batch.at("x").values<float>();
+    for (std::int64_t i = 0; i < examples; ++i) {
+      const std::span<float> example =
+          x.subspan(static_cast<std::size_t>(i * inputs), static_cast<std::size_t>(inputs));
+      const std::span<const float> unit = weight.values<float>().subspan(
+          static_cast<std::size_t>(i * inputs), static_cast<std::size_t>(inputs));
+      for (int again = 0; again < 4; ++again) {
+        double sum = static_cast<double>(bias.values<float>()[static_cast<std::size_t>(i)]);
+        double square = 0.0;
+        for (std::size_t k = 0; k < unit.size(); ++k) {
+          sum += static_cast<double>(unit[k]) * static_cast<double>(example[k]);
+          square += static_cast<double>(unit[k]) * static_cast<double>(unit[k]);
+        }
+        for (std::size_t k = 0; k < unit.size(); ++k) {
+          example[k] -= static_cast<float>(sum / square * static_cast<double>(unit[k]));
+        }
+      }
+    }
+  }
+}
+
+Subject convolutions(KernelChoice kernels) {
+  const std::string bytes = onnx_bytes(build_model(
+      "resnet", {{"image", 32}, {"stem", "cifar"}, {"blocks", Ints{1, 1, 1}}, {"classes", 10}}, 1));
+  CompileOptions options;
+  options.import.dims = {{"batch", 8}};
+  options.training.mode = GraphMode::kTrain;
+  options.training.loss.output = "logits";
+  options.training.optimizer.kind = OptimizerKind::kSgd;
+  options.lower.kernels = kernels;
+  options.lower.threads = 2;
+  NamedTensors batch;
+  Tensor pictures({.dtype = DType::kF32, .shape = {8, 3, 32, 32}});
+  std::uint64_t index = 0;
+  for (float& x : pictures.values<float>()) {
+    x = static_cast<float>(static_cast<double>(random_u64(3, 1, index++) >> 11U) * 0x1p-52 - 1.0);
+  }
+  Tensor labels({.dtype = DType::kI64, .shape = {8}});
+  for (std::size_t i = 0; i < 8; ++i)
+    labels.values<std::int64_t>()[i] = static_cast<std::int64_t>(i);
+  batch.emplace("x", std::move(pictures));
+  batch.emplace("labels", std::move(labels));
+  return Subject(OnnxModel::from_bytes(std::as_bytes(std::span(bytes))), options, {batch});
+}
+
+void check_silent(const Subject& subject, const ReplayOf& of) {
+  const RunReplay run = replayed(subject, subject.plain.graph(), of);
+  for (const LocalFault& fault : run.faults) {
+    FAIL_CHECK(fault.key << " of " << fault.node << ": " << fault.over_limit() << " times");
+  }
+  CHECK(run.judged > 20);
+}
+
+}  // namespace
+
+TEST_CASE("correct: elements on a kink are no fault") {
+  for (const KernelChoice kernels : {KernelChoice::kFastest, KernelChoice::kReference}) {
+    for (const bool with_elements : {true, false}) {
+      CAPTURE(with_elements);
+      Subject subject("mlp", OptimizerKind::kAdamW, StepPrecision::kF32, 1, kernels);
+      put_on_kinks(subject, 16);
+      // The definition in f64 has some of them on the other side of the kink than f32 has.
+      check_silent(subject, {.with_elements = with_elements, .steps = 1});
+    }
+  }
+}
+
+TEST_SUITE("slow") {
+  TEST_CASE("correct: with and without Winograd's form") {
+    for (const KernelChoice kernels : {KernelChoice::kFastest, KernelChoice::kDirect}) {
+      const Subject subject = convolutions(kernels);
+      check_silent(subject, {.with_elements = true, .steps = 1});
+      check_silent(subject, {.with_elements = false, .steps = 1});
+    }
+  }
+}
+
+}  // namespace trainscope::test
