@@ -106,19 +106,20 @@ Json with_present_names(const Json& value) {
   return list;
 }
 
-// An older run has recorded passes by the names that they had then.
-Json without_about(const Json& settings) {
+// What must be the same. An older run has recorded passes by the names that they had then.
+Json binding_settings(const Json& settings, Continuation continuation) {
   Json rest = Json::object();
   for (const JsonMember& member : settings.as_object()) {
-    if (member.key == kAboutSettings) continue;
+    const bool is_free = continuation == Continuation::kNewRun && member.key == kScheduleSetting;
+    if (member.key == kAboutSettings || is_free) continue;
     const bool passes = member.key == "disable" || member.key == "stop_after";
     rest.set(member.key, passes ? with_present_names(member.value) : member.value);
   }
   return rest;
 }
 
-Json about(const Json& settings) {
-  const Json* found = settings.find(kAboutSettings);
+Json setting_of(const Json& settings, std::string_view key) {
+  const Json* found = settings.find(key);
   return found != nullptr && found->is_object() ? *found : Json::object();
 }
 
@@ -149,9 +150,11 @@ ResumePoint find_resume_point(const std::string& resume, const fs::path& run_fol
   return point;
 }
 
-void check_settings(const Checkpoint& checkpoint, const CheckpointState& now, Logger& log) {
+void check_settings(const Checkpoint& checkpoint, const CheckpointState& now,
+                    Continuation continuation, Logger& log) {
   const Json& then = checkpoint.state.settings;
-  std::vector<std::string> changed = differences(without_about(then), without_about(now.settings));
+  std::vector<std::string> changed = differences(binding_settings(then, continuation),
+                                                 binding_settings(now.settings, continuation));
   if (checkpoint.state.seed != now.seed) {
     changed.push_back(fmt::format("seed was {}, is {}", checkpoint.state.seed, now.seed));
   }
@@ -162,8 +165,15 @@ void check_settings(const Checkpoint& checkpoint, const CheckpointState& now, Lo
     for (std::string& line : changed) error.at(std::move(line));
     throw error.hint("give the same settings, or start a new run without --resume");
   }
-  for (const std::string& line : differences(about(then), about(now.settings))) {
+  const auto changes_of = [&](std::string_view key) {
+    return differences(setting_of(then, key), setting_of(now.settings, key));
+  };
+  for (const std::string& line : changes_of(kAboutSettings)) {
     log.warning("the resumed run may differ in the last bits: {}", line);
+  }
+  if (continuation == Continuation::kSameRun) return;
+  for (const std::string& line : changes_of(kScheduleSetting)) {
+    log.warning("the new run has a schedule of its own: {}", line);
   }
 }
 

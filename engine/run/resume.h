@@ -28,14 +28,20 @@ enum class RunAccess : std::uint8_t { kWrite, kLook };
 ResumePoint find_resume_point(const std::string& resume, const std::filesystem::path& run_folder,
                               Logger& log, RunAccess access);
 
+// Whether the run goes on itself, or another one begins with its checkpoint.
+enum class Continuation : std::uint8_t { kSameRun, kNewRun };
+
 // Throws kUsage listing every setting that must be the same and is not; a changed setting of
-// "about" is a warning.
-void check_settings(const Checkpoint& checkpoint, const CheckpointState& now, Logger& log);
+// "about" is a warning, and so is another schedule of a new run: its rates are those of the steps
+// to come.
+void check_settings(const Checkpoint& checkpoint, const CheckpointState& now,
+                    Continuation continuation, Logger& log);
 
 // "optimizer.weight_decay was 0.1, is 0.2" for each difference; `now` and `then` are objects.
 std::vector<std::string> differences(const Json& then, const Json& now);
 
-// Which key of settings only warns.
+// Which key of settings only warns; and which does where a new run begins.
 inline constexpr std::string_view kAboutSettings = "about";
+inline constexpr std::string_view kScheduleSetting = "schedule";
 
 }  // namespace trainscope

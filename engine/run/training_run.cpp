@@ -172,8 +172,11 @@ CheckpointState TrainingRun::state() const {
           .metrics = std::move(metrics)};
 }
 
-void TrainingRun::restore(const Checkpoint& checkpoint) {
-  check_settings(checkpoint, state(), *log_);
+void TrainingRun::restore(const ResumePoint& point) {
+  if (!point.checkpoint) return;
+  const Checkpoint& checkpoint = *point.checkpoint;
+  check_settings(checkpoint, state(),
+                 point.continues_run ? Continuation::kSameRun : Continuation::kNewRun, *log_);
   require(checkpoint.state.step <= request_.steps, ErrorCode::kUsage,
           "the checkpoint is at step {}, beyond --steps {}", checkpoint.state.step, request_.steps);
   trainer_->restore(checkpoint.file("model"), trainer_->model_tensors());
@@ -219,7 +222,7 @@ void TrainingRun::begin() {
   check_export(request_, RunAccess::kWrite);
   ResumePoint point =
       find_resume_point(request_.resume, request_.run_folder, *log_, RunAccess::kWrite);
-  if (point.checkpoint) restore(*point.checkpoint);
+  restore(point);
   opening_told_ = true;
   events_->session_opening();
   records_ = RunRecords::open(point, request_, *data_);
@@ -319,7 +322,7 @@ TrainingResult TrainingRun::run() {
 TrainingPreview TrainingRun::preview() {
   const ResumePoint point =
       find_resume_point(request_.resume, request_.run_folder, *log_, RunAccess::kLook);
-  if (point.checkpoint) restore(*point.checkpoint);
+  restore(point);
   return {.from_step = from_step_,
           .steps = request_.steps,
           .batch = request_.batch,

@@ -73,7 +73,7 @@ class TrainingRun {
  private:
   void begin();
   std::shared_ptr<NumericsRecorder> numerics_recorder();
-  void restore(const Checkpoint& checkpoint);
+  void restore(const ResumePoint& point);
   void restore_best(const ResumePoint& point);
   void tell_begin();
   void train();

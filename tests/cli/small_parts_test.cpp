@@ -96,13 +96,38 @@ TEST_CASE("resume: a run that names passes as they were called before goes on") 
   CheckpointState now;
   now.settings = settings({"merge_matmuls", "simplify"}, "fuse_norm_grad_add");
   Logger log({.stream = nullptr});
-  CHECK_NOTHROW(check_settings(checkpoint, now, log));
+  const auto check = [&](Continuation continuation) {
+    check_settings(checkpoint, now, continuation, log);
+  };
+  CHECK_NOTHROW(check(Continuation::kSameRun));
   now.settings = settings({"merge_matmuls"}, "fuse_norm_grad_add");
-  CHECK_THROWS_AS(check_settings(checkpoint, now, log), Error);
+  CHECK_THROWS_AS(check(Continuation::kSameRun), Error);
   now.settings = settings({"merge_matmuls", "simplify"}, "fuse_matmul_add");
-  CHECK_THROWS_AS(check_settings(checkpoint, now, log), Error);
+  CHECK_THROWS_AS(check(Continuation::kSameRun), Error);
   checkpoint.state.settings.set("disable", 3);  // not a list: differs, and nothing else
-  CHECK_THROWS_AS(check_settings(checkpoint, now, log), Error);
+  CHECK_THROWS_AS(check(Continuation::kSameRun), Error);
+}
+
+TEST_CASE(
+    "resume: a new run may have another schedule, and a warning says so; the run itself not") {
+  const auto settings = [](std::int64_t steps, int batch) {
+    return Json::object({{"batch", batch},
+                         {"schedule", Json::object({{"kind", "cosine"}, {"total_steps", steps}})}});
+  };
+  std::string warnings;
+  Logger log({.stream = nullptr, .sink = [&](LogLevel level, std::string_view message) {
+                if (level == LogLevel::kWarning) warnings += message;
+              }});
+  Checkpoint checkpoint;
+  checkpoint.state.settings = settings(40, 8);
+  CheckpointState now;
+  now.settings = settings(60, 8);
+  CHECK_THROWS_AS(check_settings(checkpoint, now, Continuation::kSameRun, log), Error);
+  CHECK(warnings.empty());
+  CHECK_NOTHROW(check_settings(checkpoint, now, Continuation::kNewRun, log));
+  CHECK(warnings == "the new run has a schedule of its own: total_steps was 40, is 60");
+  now.settings = settings(60, 16);
+  CHECK_THROWS_AS(check_settings(checkpoint, now, Continuation::kNewRun, log), Error);
 }
 
 TEST_CASE("run name: from the model's file, or its folder when it is just called model") {

@@ -154,6 +154,31 @@ TEST_CASE("train: --resume refuses other settings and lists them") {
   CHECK(run(train({"--steps", "8", "--run-dir", "r"}), {}, folder.path()).exit_code == 2);
 }
 
+TEST_CASE("train: a run whose schedule has come to its end goes on as a new run") {
+  const TemporaryFolder folder;
+  const auto words = [](const char* steps, const char* name) {
+    return train({"--schedule", "cosine", "--steps", steps, "--run-dir", name});
+  };
+  REQUIRE(run(words("4", "r"), {}, folder.path()).exit_code == 0);
+  std::vector<std::string> longer = words("8", "r");
+  longer.insert(longer.end(), {"--resume", "r/checkpoints/step-00000004"});
+  const Finished refused = run(longer, {}, folder.path());
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("schedule.total_steps was 4, is 8") != std::string::npos);
+
+  std::vector<std::string> other = words("8", "s");
+  other.insert(other.end(), {"--resume", "r/checkpoints/step-00000004"});
+  const Finished finished = run(other, {}, folder.path());
+  CHECK(finished.exit_code == 0);
+  CHECK(finished.err.find(
+            "warning: the new run has a schedule of its own: total_steps was 4, is 8") !=
+        std::string::npos);
+  const std::vector<StepRecord> steps = RunReader::open(folder / "s").metrics().steps;
+  REQUIRE(steps.size() == 4);
+  CHECK(steps.front().step == 5);
+  CHECK(steps.front().learning_rate > steps.back().learning_rate);
+}
+
 TEST_CASE("train: a signal saves a checkpoint, and the resumed run equals the uninterrupted one") {
   const TemporaryFolder folder;
   constexpr int kSteps = 3000;
