@@ -11,6 +11,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/train/checkpoint.h"
+#include "engine/train/schedule.h"
 
 namespace trainscope::gui {
 namespace {
@@ -30,6 +31,24 @@ std::optional<std::int64_t> steps_of(const RunManifest& manifest) {
   const Json* steps = manifest.options.find("steps");
   if (steps == nullptr || !steps->is_int()) return std::nullopt;
   return steps->as_int();
+}
+
+// Whether that many steps are more than the run has left; of a run of epochs once it has ended.
+bool is_longer(const RunReader& run, std::int64_t last_step) {
+  const std::optional<std::int64_t> of_run = steps_of(run.manifest());
+  const bool ended = run.manifest().sessions.back().status == RunStatus::kFinished;
+  return of_run ? *of_run < last_step : ended;
+}
+
+// Whether the rate of a step depends on how many there are in all.
+bool has_last_step(const RunManifest& manifest) {
+  const ScheduleKind kind = parse_schedule_kind(manifest.options.get_or("schedule", "constant"));
+  return falls_to_minimum(kind) || kind == ScheduleKind::kOneCycle;
+}
+
+std::filesystem::path folder_of(const RunReader& run) {
+  std::filesystem::path folder = std::filesystem::absolute(run.folder().path()).lexically_normal();
+  return folder.filename().empty() ? folder.parent_path() : folder;
 }
 
 }  // namespace
@@ -84,6 +103,17 @@ std::string write_pins(const RunReader& run, const PlanRequest& request) {
   return file;
 }
 
+std::filesystem::path new_run_folder(const RunReader& run, std::int64_t steps) {
+  const std::int64_t last_step = newest_checkpoint_step(run) + steps;
+  if (!is_longer(run, last_step) || !has_last_step(run.manifest())) return {};
+  const std::filesystem::path folder = folder_of(run);
+  for (int number = 2;; ++number) {
+    std::filesystem::path other = folder;
+    other += fmt::format("-{}", number);
+    if (!path_exists(other)) return other;
+  }
+}
+
 std::vector<std::string> train_words(const RunReader& run, const PlanRequest& request,
                                      const std::string& pins, std::int64_t steps) {
   const std::int64_t from = newest_checkpoint_step(run);
@@ -91,12 +121,15 @@ std::vector<std::string> train_words(const RunReader& run, const PlanRequest& re
     throw Error(ErrorCode::kUsage, "the run has no checkpoint to go on from")
         .hint("train with --save-every N, or wait for its end");
   }
-  std::vector<std::string> words = {"train", "--resume",
-                                    std::filesystem::absolute(run.folder().path()).string(),
-                                    "--session-steps", std::to_string(steps)};
-  const std::optional<std::int64_t> of_run = steps_of(run.manifest());
-  const bool ended = run.manifest().sessions.back().status == RunStatus::kFinished;
-  if ((of_run && *of_run < from + steps) || (!of_run && ended)) {
+  const std::filesystem::path folder = folder_of(run);
+  const std::filesystem::path new_run = new_run_folder(run, steps);
+  std::vector<std::string> words = {"train", "--resume", folder.string()};
+  if (!new_run.empty()) {
+    words.back() = (folder / kRunCheckpointsFolder / checkpoint_name(from)).string();
+    words.insert(words.end(), {"--run-dir", new_run.string()});
+  }
+  words.insert(words.end(), {"--session-steps", std::to_string(steps)});
+  if (is_longer(run, from + steps)) {
     words.insert(words.end(), {"--steps", std::to_string(from + steps)});
   }
   const std::vector<std::string> flags = plan_flags(request, pins);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,8 +25,13 @@ std::string pins_file(const RunReader& run, const PlanRequest& request);
 // Writes it, where there are any pins: the run goes on with them. Throws kIo.
 std::string write_pins(const RunReader& run, const PlanRequest& request);
 
+// The folder of the new run that `steps` more steps need, beside the run's own: it has fewer left,
+// and its learning rate comes to an end with its last step. Empty: the run itself goes on.
+std::filesystem::path new_run_folder(const RunReader& run, std::int64_t steps);
+
 // What follows the program's name: `steps` more steps from the newest checkpoint. Where the run has
-// fewer left it becomes so much longer. Throws kUsage when there is no checkpoint.
+// fewer left it becomes so much longer, or a new run goes on from there. Throws kUsage when there
+// is no checkpoint.
 std::vector<std::string> train_words(const RunReader& run, const PlanRequest& request,
                                      const std::string& pins, std::int64_t steps);
 

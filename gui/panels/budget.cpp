@@ -129,7 +129,8 @@ void draw_actions(Ui& ui, BudgetPanel& panel, Rect bar) {
         {.enabled = obstacle.empty(),
          .primary = true,
          .tooltip = "Train on from the newest checkpoint with this plan, in a process of its "
-                    "own: a new session of the run"});
+                    "own: a new session of the run, or a new run where the learning rate of this "
+                    "one has come to its end"});
     if (pressed) model.train();
   }
   take_right(bar, 6.0F);
@@ -168,15 +169,15 @@ void draw_command(Ui& ui, Workbench& workbench, const BudgetModel& model, Rect r
 
 void draw_body(Ui& ui, Workbench& workbench, BudgetModel& model, Rect rest) {
   const bool is_wide = rest.width >= 640.0F;
-  const float worker = model.worker() != nullptr ? budget_worker_height(ui) : 0.0F;
+  const float worker = model.worker() != nullptr ? budget_worker_height(ui, model) : 0.0F;
   if (!is_wide || rest.height < 200.0F) {
-    if (worker > 0.0F) draw_budget_worker(ui, model, take_bottom(rest, worker));
+    if (worker > 0.0F) draw_budget_worker(ui, workbench, model, take_bottom(rest, worker));
     draw_budget_plane(ui, workbench, model, rest.inset(8.0F, 2.0F));
     return;
   }
   Rect side = take_right(rest, std::clamp(std::floor(rest.width * 0.38F), 300.0F, 480.0F));
   draw_budget_plane(ui, workbench, model, rest.inset(8.0F, 4.0F));
-  if (worker > 0.0F) draw_budget_worker(ui, model, take_bottom(side, worker));
+  if (worker > 0.0F) draw_budget_worker(ui, workbench, model, take_bottom(side, worker));
   const float facts = std::min(side.height * 0.55F, budget_facts_height(ui, model));
   draw_budget_facts(ui, model, take_bottom(side, facts));
   draw_budget_curve(ui, model, side.inset(8.0F, 4.0F));

@@ -6,7 +6,9 @@
 #include <limits>
 #include <vector>
 
+#include "engine/core/text.h"
 #include "gui/panels/budget_parts.h"
+#include "gui/ui/controls.h"
 
 namespace trainscope::gui {
 namespace {
@@ -198,15 +200,41 @@ float budget_facts_height(const Ui& ui, const BudgetModel& model) {
   return static_cast<float>(rows) * ui.row_height() + 8.0F;
 }
 
-float budget_worker_height(const Ui& ui) { return 5.0F * ui.row_height() + 54.0F; }
+namespace {
 
-void draw_budget_worker(Ui& ui, const BudgetModel& model, const Rect& rect) {
+float new_run_height(const Ui& ui) { return ui.row_height() + 6.0F; }
+
+// Which run the worker makes, and once it has ended the way there: what is planned now is of the
+// run before.
+void draw_new_run(Ui& ui, Workbench& workbench, const BudgetModel& model, Rect row) {
+  static constexpr std::string_view kOpen = "Open it";
+  if (button(ui, "open", take_right(row, button_width(ui, kOpen)), kOpen,
+             {.enabled = !model.trains() && model.worker()->begin.has_value(),
+              .tooltip = "Show the new run, once its steps are done"})) {
+    workbench.request("open " + model.new_run().string());
+  }
+  take_right(row, 6.0F);
+  ui.text(row, fmt::format("a new run: {}", printable(model.new_run().filename().string())),
+          {.color = ui.theme().soft_ink, .fit = Fit::kMiddle});
+}
+
+}  // namespace
+
+float budget_worker_height(const Ui& ui, const BudgetModel& model) {
+  return 5.0F * ui.row_height() + 54.0F + (model.new_run().empty() ? 0.0F : new_run_height(ui));
+}
+
+void draw_budget_worker(Ui& ui, Workbench& workbench, const BudgetModel& model, const Rect& rect) {
   const WorkerState* state = model.worker();
   if (state == nullptr) return;
   const Scope scope(ui, "worker");
   const Surface surface(ui, rect, ui.theme().header);
   Rect rest = rect.inset(8.0F, 3.0F);
   draw_worker_head(ui, *state, take_top(rest, ui.row_height()));
+  if (!model.new_run().empty()) {
+    const Rect row = take_bottom(rest, new_run_height(ui));
+    draw_new_run(ui, workbench, model, row.inset(0.0F, 3.0F));
+  }
   if (state->phase == WorkerState::Phase::kFailed) {
     ui.paragraph(rest, state->fault + "\n" + state->hint, {.color = ui.theme().error});
     return;

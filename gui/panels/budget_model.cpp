@@ -203,6 +203,7 @@ void BudgetModel::train() {
     std::vector<std::string> line = words();
     line.insert(line.end(), {"--progress", "none", "-q"});
     applied_ = shown_.answer;
+    new_run_ = new_run_folder(*run_, kSteps);
     worker_ = std::make_unique<WorkerProcess>(trainscope_program(), std::move(line));
   } catch (const std::exception& exception) {
     fault_ = error_of(exception).message();

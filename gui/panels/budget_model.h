@@ -70,6 +70,8 @@ class BudgetModel {
   void stop();
   const WorkerState* worker() const { return worker_ ? &worker_->state() : nullptr; }
   bool trains() const { return worker_ && !worker_->state().has_ended(); }
+  // The folder of the new run that the worker makes; empty: a session of this one.
+  const std::filesystem::path& new_run() const { return new_run_; }
   // The plan that the worker was started with.
   const PlanOutcome& applied() const { return applied_->outcome; }
   // The command line that prints the numbers of the plan.
@@ -97,6 +99,7 @@ class BudgetModel {
   PlanPicture ghost_;
   std::unique_ptr<WorkerProcess> worker_;
   std::shared_ptr<const PlanAnswer> applied_;
+  std::filesystem::path new_run_;
   std::string fault_;  // of the last attempt to train
 };
 

@@ -43,8 +43,8 @@ void draw_budget_curve(Ui& ui, BudgetModel& model, const Rect& rect);
 // The plan in numbers, each with its name.
 void draw_budget_facts(Ui& ui, const BudgetModel& model, const Rect& rect);
 float budget_facts_height(const Ui& ui, const BudgetModel& model);
-// Steps, loss, and what was predicted beside what was measured.
-void draw_budget_worker(Ui& ui, const BudgetModel& model, const Rect& rect);
-float budget_worker_height(const Ui& ui);
+// Steps, loss, and what was predicted beside what was measured; the way to a new run.
+void draw_budget_worker(Ui& ui, Workbench& workbench, const BudgetModel& model, const Rect& rect);
+float budget_worker_height(const Ui& ui, const BudgetModel& model);
 
 }  // namespace trainscope::gui

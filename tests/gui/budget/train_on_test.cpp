@@ -3,8 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/error.h"
@@ -59,6 +60,31 @@ TEST_CASE("train on: from the newest checkpoint, longer where the run has fewer 
               "--memory-budget", "700000"});
   std::filesystem::remove_all(other / "run/checkpoints");
   CHECK_THROWS_AS(train_words(open, {}, "", 20), Error);
+}
+
+TEST_CASE("train on: a new run where the schedule comes to its end with the run's last step") {
+  for (const char* schedule : {"linear", "cosine", "polynomial", "one_cycle"}) {
+    CAPTURE(schedule);
+    const TemporaryFolder folder;
+    const RunReader ended = recorded_run(folder, 6, {"--schedule", schedule});
+    CHECK(new_run_folder(ended, 4) == folder / "run-2");
+    std::filesystem::create_directory(folder / "run-2");
+    CHECK(train_words(ended, {.level = PlanLevel::kLevel1}, "", 4) ==
+          Words{"train", "--resume", (folder / "run/checkpoints/step-00000006").string(),
+                "--run-dir", (folder / "run-3").string(), "--session-steps", "4", "--steps", "10",
+                "--recompute", "1"});
+  }
+  for (const char* schedule : {"constant", "step"}) {
+    CAPTURE(schedule);
+    const TemporaryFolder folder;
+    std::vector<std::string> more = {"--schedule", schedule};
+    if (std::string_view(schedule) == "step") more.insert(more.end(), {"--step-size", "2"});
+    CHECK(new_run_folder(recorded_run(folder, 6, more), 4).empty());
+  }
+  const TemporaryFolder folder;
+  const RunReader open = recorded_run(folder, 30, {"--schedule", "cosine", "--session-steps", "5"});
+  CHECK(new_run_folder(open, 20).empty());  // it has 25 left
+  CHECK(new_run_folder(open, 26) == folder / "run-2");
 }
 
 TEST_CASE("train on: pins lie in the run's folder") {

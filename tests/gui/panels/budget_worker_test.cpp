@@ -100,6 +100,31 @@ TEST_CASE("budget panel: a worker that is killed leaves a line, one that is stop
   CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
 }
 
+TEST_CASE("budget panel: a run whose schedule has ended is trained on as a new run, and opened") {
+  const TemporaryFolder folder;
+  recorded_run(folder, kFirstSteps, {"--schedule", "cosine"});
+  BudgetWindow panel(folder / "run");
+  panel.click("level/1");
+  const double peak = panel.number("facts/peak");
+  panel.click("run");
+  CHECK(panel.number("worker/arena/measured") == peak);
+  CHECK(RunReader::open(folder / "run").manifest().sessions.size() == 1);
+  const RunReader made = RunReader::open(folder / "run-2");
+  REQUIRE(made.metrics().steps.size() == kMoreSteps);
+  CHECK(made.metrics().steps.front().step == kFirstSteps + 1);
+  CHECK(panel.number("worker/loss") == made.metrics().steps.back().loss);
+  CHECK(static_cast<double>(made.plan().value().view().arena().bytes) == peak);
+  check_looks(panel);
+
+  panel.click("worker/open");
+  const RunData* shown = panel.window.workbench().run();
+  REQUIRE(shown != nullptr);
+  CHECK(shown->path() == folder / "run-2");
+  CHECK(panel.window.workbench().count() == 2);  // Runs has them beside each other
+  CHECK(panel.item("run").enabled);
+  check_looks(panel);
+}
+
 TEST_CASE("budget panel: a worker that ends while another panel is shown is told of") {
   const TemporaryFolder folder;
   recorded_run(folder, kFirstSteps);
