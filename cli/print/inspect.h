@@ -11,6 +11,7 @@
 #include "engine/bundle/reader.h"
 #include "engine/session.h"
 #include "engine/stage_history.h"
+#include "profiler/analysis/measured_memory.h"
 
 namespace trainscope {
 
@@ -42,7 +43,9 @@ std::size_t find_call(const PlanView& plan, const std::string& at);
 // The kernel of each call, with the others that there are for it and why they are not used; with
 // `at` of that call's node alone.
 Outcome describe_calls(const PlanView& plan, const std::string& at);
-// Live buffers of a plan at that call; empty: where the most bytes are alive.
-Outcome describe_memory(const PlanView& plan, const std::string& at);
+// Live buffers of a plan at that call; empty: where the most bytes are alive. Beside them what was
+// measured, where the session was profiled; null: it was not.
+Outcome describe_memory(const PlanView& plan, const std::string& at,
+                        const profiler::MeasuredMemory* measured);
 
 }  // namespace trainscope

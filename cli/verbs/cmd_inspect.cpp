@@ -8,6 +8,8 @@
 #include "engine/core/text.h"
 #include "engine/record.h"
 #include "engine/record_plan.h"
+#include "profiler/analysis/measured_memory.h"
+#include "profiler/store/event_file.h"
 
 namespace trainscope {
 namespace {
@@ -84,22 +86,35 @@ Outcome inspect_stage(const Source& source, const Invocation& settled) {
   return settings.has("node") ? describe_node(graph, settings.text("node")) : describe_graph(graph);
 }
 
+// None where the session was not profiled; a profile that cannot be read is a warning.
+std::optional<profiler::MeasuredMemory> measured_of(const RunReader& run, const PlanView& plan,
+                                                    const Invocation& settled) {
+  const std::optional<MappedFile> file = run.events(session_of(settled));
+  if (!file) return std::nullopt;
+  const profiler::EventReading reading = profiler::read_events(file->bytes());
+  if (reading.fault == profiler::ReadFault::kNone) {
+    return profiler::measured_memory(reading.view, plan);
+  }
+  settled.log().warning("what was measured is left out: {}", reading.message);
+  return std::nullopt;
+}
+
 // --memory or --calls.
 Outcome inspect_plan(const Source& source, const Invocation& settled) {
   const bool memory = settled.settings().on("memory");
-  Outcome (*const describe)(const PlanView&, const std::string&) =
-      memory ? &describe_memory : &describe_calls;
   const std::string at = settled.settings().text_or_empty("at");
   if (source.is_run()) {
     const std::optional<StoredPlan> plan = source.run().plan(session_of(settled));
     require(plan.has_value(), ErrorCode::kBadInput, "the run has no plan yet");
-    return describe(plan->view(), at);
+    if (!memory) return describe_calls(plan->view(), at);
+    const auto measured = measured_of(source.run(), plan->view(), settled);
+    return describe_memory(plan->view(), at, measured ? &*measured : nullptr);
   }
   const OnnxModel model = source.original_model();
   const CompileOptions options = options_for(settled, model, KeepGraphs::kLast);
   const auto compiled = compile(model, options);
   const PlanRecord plan = plan_record(*compiled);
-  return describe(view_of(plan), at);
+  return memory ? describe_memory(view_of(plan), at, nullptr) : describe_calls(view_of(plan), at);
 }
 
 std::vector<StageRecord> stages_of(const Source& source, const Invocation& settled) {

@@ -136,6 +136,7 @@ void Executor::enter(StepPart part) {
   if (inside_) leave();
   inside_ = part;
   const ExecutionListeners& listeners = memory_.listeners();
+  if (!listeners.wants_memory()) memory_events_.reset();
   if (listeners.none()) return;
   listeners.tell([&](ExecutionEvents& each) { each.part_begin(part); });
   if (!memory_events_) return;

@@ -136,6 +136,7 @@ void RunProfiler::step_begin(std::int64_t step) {
   if (!listens_) {
     in_state_.assign(static_cast<std::size_t>(executor_->program().threads), 0);
     find_counted_rows();
+    bound_.emplace(executor_->shared_program());
     listens_ = executor_->listen(*this);
   }
   if (first_ == 0) first_ = step;
@@ -202,6 +203,8 @@ void RunProfiler::count_step(const StepRecord& step) {
 
 void RunProfiler::step_end(const StepRecord& step, std::int64_t /*used_bytes*/) {
   if (!listens_) return;
+  if (bound_) count_bound(uncounted_bound_);
+  bound_.reset();  // it is the same in every step
   end();
   count_step(step);
   last_ = step.step;
@@ -268,6 +271,31 @@ void RunProfiler::copy_begin(const CopyEvent& event) {
 }
 void RunProfiler::copy_end(const CopyEvent& /*event*/) {
   if (!reads_rows_) open_->recorder.end(0);
+}
+
+void RunProfiler::part_begin(StepPart part) {
+  if (!bound_ || part != StepPart::kMicroStep) return;
+  bound_->begin();
+  count_bound(0);
+}
+
+void RunProfiler::memory_bound(std::int64_t time, std::span<const BufferId> buffers) {
+  if (uncounted_bound_ != time) count_bound(uncounted_bound_);
+  bound_->add(buffers);
+  count_bound(time);
+}
+
+// From the next time on, which may bind others: one event a time is enough.
+void RunProfiler::memory_freed(std::int64_t time, std::span<const BufferId> buffers) {
+  count_bound(uncounted_bound_);
+  if (bound_->remove(buffers)) uncounted_bound_ = time + 1;
+}
+
+void RunProfiler::count_bound(std::int64_t time) {
+  uncounted_bound_ = kNoTime;
+  if (time == kNoTime) return;
+  open_->recorder.count(EventKind::kBoundBytes, static_cast<std::uint32_t>(time),
+                        static_cast<double>(bound_->bytes()));
 }
 
 void RunProfiler::thread_state(int thread, ThreadState state) {

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/core/file.h"
 #include "engine/core/log.h"
 #include "engine/exec/executor.h"
+#include "engine/run/bound_bytes.h"
 #include "engine/run/run_events.h"
 #include "engine/run/train_request.h"
 #include "profiler/record/hardware_counters.h"
@@ -51,6 +53,10 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   void copy_end(const CopyEvent& event) override;
   void thread_state(int thread, ThreadState state) override;
   bool wants_threads() const override { return true; }
+  void part_begin(StepPart part) override;
+  void memory_bound(std::int64_t time, std::span<const BufferId> buffers) override;
+  void memory_freed(std::int64_t time, std::span<const BufferId> buffers) override;
+  bool wants_memory() const override { return bound_.has_value(); }
 
  private:
   // What there is while steps are profiled.
@@ -75,6 +81,7 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   void close();
   void find_counted_rows();
   void count_rows(const CallEvent& event);
+  void count_bound(std::int64_t time);
   void count_step(const StepRecord& step);
   void probe_machine(std::int64_t step);
   void write();
@@ -90,6 +97,9 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   // By call: how many of its rows count; kNoValue of one that computes all.
   std::vector<ValueId> counted_rows_;
   bool reads_rows_ = false;  // a copy that is told of is this profiler's own
+  static constexpr std::int64_t kNoTime = -1;
+  std::optional<BoundBytes> bound_;         // in the first step that is profiled
+  std::int64_t uncounted_bound_ = kNoTime;  // from when on the plan has what it counts now
   std::unique_ptr<Open> open_;
   Subscription listens_;  // last: it ends before what events are written to
 };

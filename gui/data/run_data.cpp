@@ -118,6 +118,7 @@ void RunData::forget() {
   messages_ = {};
   stages_.clear();
   times_.reset();
+  measured_memory_.reset();
   history_.reset();
   fates_.reset();
   graphs_.clear();
@@ -217,7 +218,7 @@ void RunData::read_machine() {
     set_message(Topic::kMachine,
                 "the rates of the machine are not known: the session was planned with the built-in "
                 "machine, which nobody measured",
-                "trainscope doctor --roofs machine.json");
+                "trainscope doctor --roofs --out machine.json");
   }
 }
 
@@ -231,6 +232,19 @@ const profiler::StepTimes* RunData::times() {
     }
   }
   return times_->get();
+}
+
+const profiler::MeasuredMemory* RunData::measured_memory() {
+  if (!measured_memory_) {
+    measured_memory_.emplace();
+    if (events_ && plan_) {
+      guarded(Topic::kProfile, [this] {
+        *measured_memory_ =
+            std::make_unique<profiler::MeasuredMemory>(profiler::measured_memory(*events_, *plan_));
+      });
+    }
+  }
+  return measured_memory_->get();
 }
 
 }  // namespace trainscope::gui

@@ -23,6 +23,7 @@
 #include "gui/data/model_opening.h"
 #include "gui/data/sources.h"      // IWYU pragma: export
 #include "gui/data/stage_facts.h"  // IWYU pragma: export
+#include "profiler/analysis/measured_memory.h"
 #include "profiler/analysis/step_times.h"
 #include "profiler/store/event_file.h"
 
@@ -85,6 +86,8 @@ class RunData {
   // The next are read or computed when they are first asked for, and kept.
   // Null where there is no profile, or it does not fit the plan.
   const profiler::StepTimes* times();
+  // What of memory was measured while the session was profiled; null as above.
+  const profiler::MeasuredMemory* measured_memory();
   // Of the stage at this position; null where its file cannot be read.
   const Graph* graph(std::size_t stage);
   // What became of the stages' nodes and values; null without rewrite logs.
@@ -140,6 +143,7 @@ class RunData {
 
   // Kept results; an empty pointer of a key that is there: it was tried and cannot be read.
   std::optional<std::unique_ptr<profiler::StepTimes>> times_;
+  std::optional<std::unique_ptr<profiler::MeasuredMemory>> measured_memory_;
   std::optional<std::unique_ptr<StageHistory>> history_;
   std::optional<std::vector<Fate>> fates_;
   std::map<std::size_t, std::unique_ptr<Graph>> graphs_;

@@ -112,7 +112,8 @@ class RowSorter {
   }
 
   void add(const EventChunk& chunk, std::size_t i, std::uint32_t number) {
-    if (profiler::is_counter(chunk.kind[i])) return add_counter(chunk.event(i));
+    if (profiler::is_of_step(chunk.kind[i])) return add_counter(chunk.event(i));
+    if (profiler::is_counter(chunk.kind[i])) return;
     data_.rows[row_of_slot_[slot_of(chunk, i)]].events.push_back(number);
     if (chunk.kind[i] != EventKind::kStep || chunk.thread[i] != 0) return;
     const Event event = chunk.event(i);

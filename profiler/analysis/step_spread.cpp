@@ -19,7 +19,7 @@ Counters counters_of(const EventView& events) {
   Counters counters;
   for (const EventChunk& chunk : events.chunks) {
     for (std::size_t i = 0; i < chunk.size(); ++i) {
-      if (is_counter(chunk.kind[i]) && chunk.kind[i] != EventKind::kCountedRows) {
+      if (is_of_step(chunk.kind[i])) {
         counters[chunk.id[i]][chunk.kind[i]] = chunk.event(i).number();
       }
     }

@@ -69,6 +69,8 @@ std::string_view name_of(EventKind kind) {
       return "clock speed";
     case EventKind::kExchangeSpeed:
       return "exchange speed";
+    case EventKind::kBoundBytes:
+      return "bound bytes";
   }
   return "unknown";
 }

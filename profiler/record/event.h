@@ -43,9 +43,14 @@ enum class EventKind : std::uint16_t {
   kCountedRows = 268,  // that the call computed, the others being masked; id: the call
   kClockSpeed = 269,   // of MachineSpeed, as the next; id as kProbe has it
   kExchangeSpeed = 270,
+  kBoundBytes = 271,  // of the arena, in the profile's first step; id: a time of the plan
 };
 
 constexpr bool is_counter(EventKind kind) { return static_cast<std::uint16_t>(kind) >= 256; }
+// A counter that is read once after each step, whose number is its id.
+constexpr bool is_of_step(EventKind kind) {
+  return is_counter(kind) && kind <= EventKind::kBranchMisses;
+}
 // "step", "batch wait", "minor faults"; "unknown" for a kind that a later version has.
 std::string_view name_of(EventKind kind);
 

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -113,6 +115,35 @@ TEST_CASE("profile: the steps that were asked for, each with all that it does") 
     REQUIRE(counts.size() == view.calls.size());
     for (const auto& [call, count] : counts) {
       CHECK_MESSAGE(count == (call < view.facts().update_call ? 2 : 1), call);
+    }
+  }
+}
+
+TEST_CASE("profile: the bytes that the first step had bound are those of the plan, time by time") {
+  for (const int micro_batches : {1, 3}) {
+    CAPTURE(micro_batches);
+    const ScratchFolder scratch;
+    TrainRequest request = profiled(scratch.path / "run", 6, {.from = 2, .to = 4});
+    request.compile.training.micro_batches = micro_batches;
+    RunListeners nobody;
+    train(std::move(request), nobody);
+    const RunReader run = RunReader::open(scratch.path / "run");
+    const std::vector<Event> events = events_of(run.events().value());
+    const std::vector<Event> counted = only(events, EventKind::kBoundBytes);
+    REQUIRE_FALSE(counted.empty());
+    const Event first = only(events, EventKind::kStep).front();
+    CHECK(first.id == 2);
+    const StoredPlan plan = run.plan().value();
+    const std::vector<std::int64_t> planned = live_bytes(plan.view());
+    std::map<std::uint32_t, std::int64_t> bound;  // by time, where it changed
+    for (const Event& each : counted) {
+      CHECK(each.begin_ns <= first.end_ns());  // in no later step
+      bound[each.id] = std::llround(each.number());
+    }
+    for (std::uint32_t time = 0; time < planned.size(); ++time) {
+      const auto after = bound.upper_bound(time);
+      REQUIRE(after != bound.begin());
+      CHECK_MESSAGE(std::prev(after)->second == planned[time], time);
     }
   }
 }
