@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+#include <utility>
+
 #include "engine/core/text.h"
 #include "profiler/analysis/critical_path.h"
 #include "profiler/analysis/step_spread.h"
@@ -145,6 +149,32 @@ Outcome step_table(const profiler::Profile& profile, const profiler::StepTimes& 
                                  {"deciles_ms", std::move(deciles)},
                                  {"outliers", std::move(outliers)}}),
           .text = steps_text(spread)};
+}
+
+Outcome range_table(const profiler::RangeTimes& times, std::string_view by, std::size_t most) {
+  const std::size_t shown = most == 0 ? times.rows.size() : std::min(most, times.rows.size());
+  Json rows = Json::array();
+  std::string text =
+      fmt::format("{:.6f} ms; time is that of the driving thread\n{:>12} {:>7} {:>8}  {}\n",
+                  ms_of(times.range_ns), "ms", "share", "spans", by);
+  std::int64_t shown_ns = 0;
+  for (const profiler::RangeRow& row : std::span(times.rows).first(shown)) {
+    rows.push_back(Json::object({{"name", row.name},
+                                 {"is_call", row.is_call},
+                                 {"ns", row.ns},
+                                 {"share", times.share(row)},
+                                 {"spans", row.spans}}));
+    text += fmt::format("{:>12.6f} {:>6.2f}% {:>8}  {}\n", ms_of(row.ns), 100.0 * times.share(row),
+                        row.spans, row.is_call ? printable(row.name) : "(" + row.name + ")");
+    shown_ns += row.ns;
+  }
+  text +=
+      fmt::format("{:>12.6f}          in {} of {} rows; {:.6f} ms have no span\n", ms_of(shown_ns),
+                  shown, times.rows.size(), ms_of(times.range_ns - times.spans_ns));
+  return {
+      .facts = Json::object(
+          {{"range_ns", times.range_ns}, {"spans_ns", times.spans_ns}, {"rows", std::move(rows)}}),
+      .text = std::move(text)};
 }
 
 }  // namespace trainscope

@@ -3,6 +3,7 @@
 
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
@@ -39,6 +40,10 @@ constexpr Flag kQueryFlags[] = {
      .value = "N",
      .help = "The first N rows alone",
      .minimum = 1},
+    {.name = "range",
+     .value = "FROM:TO",
+     .help = "Instead of whole steps: from one nanosecond of the profile to another, of the thread "
+             "that drives the steps"},
     {.name = "csv", .type = FlagType::kSwitch, .help = "Comma-separated values"},
     {.name = "machine",
      .value = "FILE.json",
@@ -76,7 +81,9 @@ std::string csv_of(const Breakdown& table) {
 
 Json facts_of(const Breakdown& table, const std::string& note) {
   Json rows = Json::array();
+  std::int64_t shown_ns = 0;
   for (const BreakdownRow& row : table.rows) {
+    shown_ns += row.ns;
     Json facts = Json::object({{"name", row.name}, {"is_call", row.is_call}, {"ns", row.ns}});
     for (std::string_view column : profiler::column_names().subspan(1)) {
       facts.set(std::string(column), profiler::column_of(table, row, column));
@@ -85,6 +92,7 @@ Json facts_of(const Breakdown& table, const std::string& note) {
   }
   return Json::object({{"steps", table.steps},
                        {"step_ms", table.ms(table.total_ns)},
+                       {"shown_ms", table.ms(shown_ns)},
                        {"total_ns", table.total_ns},
                        {"note", note},
                        {"rows", std::move(rows)}});
@@ -138,6 +146,31 @@ std::optional<Outcome> other_table(const Settings& settings, const std::string& 
   return by == "thread" ? thread_table(profile, times) : step_table(profile, times);
 }
 
+// "1200:3400".
+std::pair<std::int64_t, std::int64_t> range_of(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const auto from = parse_int(text.substr(0, colon));
+  const auto to =
+      colon == std::string_view::npos ? std::nullopt : parse_int(text.substr(colon + 1));
+  if (from && to && *from < *to) return {*from, *to};
+  throw Error(ErrorCode::kUsage, fmt::format("--range '{}' is no range", printable(text)))
+      .hint("--range 1200:3400: from nanosecond 1200 of the profile to before 3400");
+}
+
+Outcome query_range(const Settings& settings, const std::string& expression,
+                    const profiler::Profile& profile) {
+  const bool of_steps = !expression.empty() || settings.given("sort") || settings.given("csv") ||
+                        settings.given("machine");
+  require(!of_steps, ErrorCode::kUsage,
+          "--range is not of whole steps: EXPR, --sort, --csv and --machine are");
+  const std::string& by = settings.text("by");
+  const std::optional<profiler::GroupBy> group = profiler::group_named(by);
+  require(group.has_value(), ErrorCode::kUsage, "--by {} is of all steps: leave out --range", by);
+  const auto [from, to] = range_of(settings.text("range"));
+  return range_table(profiler::range_times(profile.events(), profile.plan(), from, to, *group), by,
+                     static_cast<std::size_t>(settings.find_integer("top").value_or(0)));
+}
+
 Outcome run_query(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(!settings.on("csv") || !invocation.json(), ErrorCode::kUsage,
@@ -148,6 +181,7 @@ Outcome run_query(const Invocation& invocation) {
   const RunReader run = RunReader::open(invocation.argument(0));
   const auto profile =
       profiler::Profile::open(run, settings.find_integer("session").value_or(kNewestSession));
+  if (settings.has("range")) return query_range(settings, expression, profile);
   const profiler::StepTimes times = profiler::step_times(profile.events(), profile.plan());
   require(!times.steps.empty(), ErrorCode::kUsage, "the profile has no whole step yet");
   const std::string note = profile.note();

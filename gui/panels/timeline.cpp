@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 #include "gui/panels/empty_state.h"
@@ -157,9 +158,11 @@ constexpr std::array<TableColumn, 4> kSumColumns = {{
 
 void sort_sums(TimelineState& state) {
   const TableState& table = state.table;
-  std::ranges::stable_sort(state.sums.rows, [&](const RangeRow& a, const RangeRow& b) {
-    const RangeRow& first = table.descending ? b : a;
-    const RangeRow& second = table.descending ? a : b;
+  state.sum_rows.resize(state.sums.rows.size());
+  std::iota(state.sum_rows.begin(), state.sum_rows.end(), 0U);
+  std::ranges::stable_sort(state.sum_rows, [&](std::uint32_t a, std::uint32_t b) {
+    const profiler::RangeRow& first = state.sums.rows[table.descending ? b : a];
+    const profiler::RangeRow& second = state.sums.rows[table.descending ? a : b];
     if (table.sorted_by == 0) return first.name < second.name;
     if (table.sorted_by == 3) return first.spans < second.spans;
     return first.ns < second.ns;
@@ -167,21 +170,22 @@ void sort_sums(TimelineState& state) {
 }
 
 void draw_sum_cell(Ui& ui, const TimelineState& state, const TableCell& cell) {
-  const RangeRow& row = state.sums.rows[cell.row];
-  const auto ns = static_cast<double>(row.ns);
+  const std::uint32_t position = state.sum_rows[cell.row];
+  const profiler::RangeRow& row = state.sums.rows[position];
+  const auto number = [&](std::string_view name, double value, Unit unit) {
+    ui.number(name, cell.rect, {value, unit}, fmt::format("/rows/{}/{}", position, name));
+  };
   switch (cell.column) {
     case 0:
       return ui.text(
           cell.rect, row.is_call ? row.name : "(" + row.name + ")",
           {.color = row.is_call ? ui.theme().ink : ui.theme().soft_ink, .fit = Fit::kMiddle});
     case 1:
-      return ui.number("ns", cell.rect, {ns, Unit::kNanoseconds});
+      return number("ns", static_cast<double>(row.ns), Unit::kNanoseconds);
     case 2:
-      return ui.number(
-          "share", cell.rect,
-          {ns / static_cast<double>(std::max<std::int64_t>(1, state.sums.range_ns)), Unit::kShare});
+      return number("share", state.sums.share(row), Unit::kShare);
     default:
-      return ui.number("spans", cell.rect, {static_cast<double>(row.spans), Unit::kCount});
+      return number("spans", static_cast<double>(row.spans), Unit::kCount);
   }
 }
 
@@ -221,21 +225,28 @@ CopiedTable timeline_table(Workbench& workbench) {
   auto& state = workbench.state<TimelineState>();
   update_timeline(state, workbench);
   take_sums(state, workbench);
-  CopiedTable copied{.head = {"name", "is_call", "ns", "spans"}};
-  for (const RangeRow& row : state.sums.rows) {
-    copied.rows.push_back(
-        {row.name, row.is_call ? "yes" : "no", std::to_string(row.ns), std::to_string(row.spans)});
+  sort_sums(state);
+  CopiedTable copied{.head = {"name", "is_call", "ns", "share", "spans"}};
+  for (const std::uint32_t position : state.sum_rows) {
+    const profiler::RangeRow& row = state.sums.rows[position];
+    copied.rows.push_back({row.name, row.is_call ? "yes" : "no", std::to_string(row.ns),
+                           fmt::format("{:.9g}", state.sums.share(row)),
+                           std::to_string(row.spans)});
   }
   return copied;
 }
 
 std::string timeline_twin(Workbench& workbench) {
-  const auto& state = workbench.state<TimelineState>();
+  auto& state = workbench.state<TimelineState>();
   const auto by = std::ranges::find(kGroups, state.by) - kGroups.begin();
   std::string line = twin_of_run(workbench, "query") +
                      fmt::format(" --by {}", kGroupNames[static_cast<std::size_t>(by)]);
   const RunData* run = workbench.run();
-  if (run != nullptr && run->session() > 0) line += fmt::format(" --session {}", run->session());
+  if (run == nullptr || run->events() == nullptr) return line;
+  update_timeline(state, workbench);
+  const TimeRange range = summed_range(state, workbench);
+  line += fmt::format(" --range {}:{}", range.begin_ns, range.end_ns);
+  if (run->session() > 0) line += fmt::format(" --session {}", run->session());
   return line;
 }
 

@@ -25,8 +25,9 @@ struct TimelineState {
   float scroll = 0.0F;
 
   profiler::GroupBy by = profiler::GroupBy::kOp;
-  RangeStatistics sums = {};
-  TimeRange summed = {};  // of `sums`
+  profiler::RangeTimes sums = {};
+  std::vector<std::uint32_t> sum_rows = {};  // positions in its rows, as the table has them
+  TimeRange summed = {};                     // of `sums`
   profiler::GroupBy summed_by = profiler::GroupBy::kOp;
   TableState table = {.sorted_by = 1};
 

@@ -1,7 +1,9 @@
 // The Timeline panel by its items.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "gui/panels/panels.h"
 #include "gui/panels/timeline_state.h"
@@ -103,6 +105,31 @@ TEST_CASE("timeline: sums by another word, and the twin with it") {
   const Panel& panel = *panel_named("timeline");
   CHECK(panel.twin(window.workbench()).find("--by phase") != std::string::npos);
   CHECK(panel.table(window.workbench()).rows.size() == window.timeline().sums.rows.size());
+}
+
+TEST_CASE(
+    "timeline: what is copied of a range is its statistics, and the command line that prints it") {
+  TimelineWindow window;
+  const Panel& panel = *panel_named("timeline");
+  const CopiedTable all = panel.table(window.workbench());
+  window.workbench().request("timeline.next_step");
+  window.step(2);
+  const TimeRange range = window.workbench().selection().range;
+  REQUIRE_FALSE(range.empty());
+  const CopiedTable of_step = panel.table(window.workbench());
+  CHECK(of_step.head == std::vector<std::string>{"name", "is_call", "ns", "share", "spans"});
+  CHECK(of_step.rows.size() == all.rows.size());
+  CHECK(of_step.rows != all.rows);
+  CHECK(panel.twin(window.workbench())
+            .find("--range " + std::to_string(range.begin_ns) + ":" +
+                  std::to_string(range.end_ns)) != std::string::npos);
+  // As the table is sorted.
+  REQUIRE(window.click("main/timeline/sums/column/name"));
+  window.step(2);
+  const CopiedTable by_name = panel.table(window.workbench());
+  CHECK(by_name.rows != of_step.rows);
+  CHECK(std::ranges::is_sorted(by_name.rows,
+                               [](const auto& a, const auto& b) { return a[0] < b[0]; }));
 }
 
 TEST_CASE("timeline: a run without a profile says how one is made") {

@@ -184,12 +184,13 @@ TEST_CASE("range_statistics: all steps together give each op what query gives it
   const TimelineData data = timeline_data(view);
   const TimeRange steps{.begin_ns = data.steps.front().range.begin_ns,
                         .end_ns = data.steps.back().range.end_ns};
-  const RangeStatistics statistics = range_statistics(data, plan, steps, profiler::GroupBy::kOp);
+  const profiler::RangeTimes statistics =
+      range_statistics(data, plan, steps, profiler::GroupBy::kOp);
   const profiler::StepTimes times = profiler::step_times(view, plan);
   const profiler::Breakdown table = profiler::breakdown(times, plan, profiler::GroupBy::kOp);
   for (const profiler::BreakdownRow& row : table.rows) {
     if (!row.is_call) continue;
-    const auto found = std::ranges::find(statistics.rows, row.name, &RangeRow::name);
+    const auto found = std::ranges::find(statistics.rows, row.name, &profiler::RangeRow::name);
     REQUIRE(found != statistics.rows.end());
     CHECK(found->ns == row.ns);
   }
@@ -200,7 +201,7 @@ TEST_CASE("range_statistics: spans count as far as they are within the range") {
   const EventBytes bytes(small_events());
   const profiler::EventView view = bytes.view();
   const TimelineData data = timeline_data(view);
-  const RangeStatistics statistics = range_statistics(
+  const profiler::RangeTimes statistics = range_statistics(
       data, view_of(record), {.begin_ns = 1150, .end_ns = 1250}, profiler::GroupBy::kNode);
   CHECK(statistics.range_ns == 100);
   REQUIRE(statistics.rows.size() == 2);
@@ -208,6 +209,29 @@ TEST_CASE("range_statistics: spans count as far as they are within the range") {
   CHECK(statistics.rows[0].ns == 50);
   CHECK(statistics.rows[1].ns == 30);
   CHECK(statistics.spans_ns == 80);
+}
+
+TEST_CASE("range_statistics: by the timeline's rows or by all events, of any range") {
+  const PlanRecord record = small_plan();
+  const PlanView plan = view_of(record);
+  const EventBytes bytes(small_events());
+  const profiler::EventView view = bytes.view();
+  const TimelineData data = timeline_data(view);
+  for (const TimeRange range : {TimeRange{0, 5000}, {1015, 1360}, {1300, 1300}, {2400, 2100}}) {
+    CAPTURE(range.begin_ns);
+    for (const auto by : {profiler::GroupBy::kOp, profiler::GroupBy::kPhase}) {
+      const auto a = range_statistics(data, plan, range, by);
+      const auto b = profiler::range_times(view, plan, range.begin_ns, range.end_ns, by);
+      CHECK(a.range_ns == b.range_ns);
+      CHECK(a.spans_ns == b.spans_ns);
+      REQUIRE(a.rows.size() == b.rows.size());
+      for (std::size_t i = 0; i < a.rows.size(); ++i) {
+        CHECK(a.rows[i].name == b.rows[i].name);
+        CHECK(a.rows[i].ns == b.rows[i].ns);
+        CHECK(a.rows[i].spans == b.rows[i].spans);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+// Sums by call first, then by what calls belong to.
+#include "profiler/analysis/range_times.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace trainscope::profiler {
+namespace {
+
+bool is_copy_or_wait(EventKind kind) {
+  return kind == EventKind::kBind || kind == EventKind::kInitial || kind == EventKind::kRead ||
+         kind == EventKind::kBatchWait;
+}
+
+}  // namespace
+
+RangeSum::RangeSum(const PlanView& plan, std::int64_t begin_ns, std::int64_t end_ns)
+    : plan_(plan),
+      begin_ns_(begin_ns),
+      end_ns_(std::max(begin_ns, end_ns)),
+      calls_(plan.calls.size()) {}
+
+void RangeSum::add(const Event& event) {
+  const bool is_call = event.kind == EventKind::kCall && event.id < calls_.size();
+  if (!is_call && !is_copy_or_wait(event.kind)) return;
+  if (begin_ns_ == end_ns_ || event.begin_ns >= end_ns_ || event.end_ns() <= begin_ns_) return;
+  Sum& sum = is_call ? calls_[event.id] : others_[event.kind];
+  sum.ns += std::min(event.end_ns(), end_ns_) - std::max(event.begin_ns, begin_ns_);
+  ++sum.spans;
+}
+
+RangeTimes RangeSum::by(GroupBy by) const {
+  RangeTimes times{.range_ns = end_ns_ - begin_ns_};
+  std::unordered_map<std::string, std::size_t> row_of;
+  for (std::uint32_t id = 0; id < calls_.size(); ++id) {
+    if (calls_[id].spans == 0) continue;
+    const std::string name = group_name(plan_, id, by);
+    const auto [entry, is_new] = row_of.try_emplace(name, times.rows.size());
+    if (is_new) times.rows.push_back({.name = name});
+    times.rows[entry->second].ns += calls_[id].ns;
+    times.rows[entry->second].spans += calls_[id].spans;
+  }
+  for (const auto& [kind, sum] : others_) {
+    times.rows.push_back(
+        {.name = std::string(name_of(kind)), .is_call = false, .ns = sum.ns, .spans = sum.spans});
+  }
+  for (const RangeRow& row : times.rows) times.spans_ns += row.ns;
+  std::ranges::stable_sort(times.rows, [](const RangeRow& a, const RangeRow& b) {
+    return a.ns != b.ns ? a.ns > b.ns : a.name < b.name;
+  });
+  return times;
+}
+
+RangeTimes range_times(const EventView& events, const PlanView& plan, std::int64_t begin_ns,
+                       std::int64_t end_ns, GroupBy by) {
+  RangeSum sum(plan, begin_ns, end_ns);
+  for (const EventChunk& chunk : events.chunks) {
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      if (chunk.thread[i] == 0 && !is_counter(chunk.kind[i])) sum.add(chunk.event(i));
+    }
+  }
+  return sum.by(by);
+}
+
+}  // namespace trainscope::profiler

@@ -1,0 +1,56 @@
+// Where the time of any range of a profile went: sums over the driving thread's spans in it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "profiler/analysis/breakdown.h"
+#include "profiler/store/event_file.h"
+
+namespace trainscope::profiler {
+
+struct RangeRow {
+  std::string name = {};
+  bool is_call = true;  // false: a copy, a wait
+  std::int64_t ns = 0;  // within the range
+  std::int64_t spans = 0;
+};
+
+struct RangeTimes {
+  std::vector<RangeRow> rows = {};  // the longest first, those that take equally long by name
+  std::int64_t range_ns = 0;
+  std::int64_t spans_ns = 0;  // of all rows; the rest of the range has no span
+
+  double share(const RangeRow& row) const {
+    return range_ns == 0 ? 0.0 : static_cast<double>(row.ns) / static_cast<double>(range_ns);
+  }
+};
+
+// Of nanoseconds [begin, end) of the profile's clock; has a plan of its own.
+class RangeSum {
+ public:
+  RangeSum(const PlanView& plan, std::int64_t begin_ns, std::int64_t end_ns);
+
+  // Of the driving thread, in any order. Only calls, copies and waits count, which do not nest.
+  void add(const Event& event);
+  RangeTimes by(GroupBy by) const;
+
+ private:
+  struct Sum {
+    std::int64_t ns = 0;
+    std::int64_t spans = 0;
+  };
+
+  PlanView plan_;
+  std::int64_t begin_ns_;
+  std::int64_t end_ns_;
+  std::vector<Sum> calls_;  // names are looked up once a call
+  std::map<EventKind, Sum> others_;
+};
+
+RangeTimes range_times(const EventView& events, const PlanView& plan, std::int64_t begin_ns,
+                       std::int64_t end_ns, GroupBy by);
+
+}  // namespace trainscope::profiler
