@@ -16,7 +16,7 @@
 namespace trainscope::gui {
 
 void update_memory(MemoryState& state, Workbench& workbench) {
-  const RunData& run = *workbench.run();
+  RunData& run = *workbench.run();
   if (state.of != &run || state.version != run.version()) {
     const bool same_run = state.of == &run;
     const MemoryMap before = std::move(state.map);
@@ -24,6 +24,9 @@ void update_memory(MemoryState& state, Workbench& workbench) {
     state.version = run.version();
     state.map = memory_map(*run.plan());
     state.idle = idle_waits(*run.plan());
+    const profiler::MeasuredMemory* measured = run.measured_memory();
+    state.measured = measured == nullptr ? profiler::MeasuredMemory() : *measured;
+    state.map.bound = state.measured.bound;
     state.alive_time = kNoRow;
     const bool same_plan =
         same_run && before.times == state.map.times && before.arena_bytes == state.map.arena_bytes;
@@ -88,7 +91,11 @@ void draw_memory_summary(Ui& ui, const MemoryState& state, const PlanView& plan,
   };
   const std::int64_t live = state.cursor < state.map.live.size() ? state.map.live[state.cursor] : 0;
   add_memory_fact(ui, rest, "alive here", "live", bytes(live), "/live_bytes");
-  add_memory_fact(ui, rest, "peak", "peak", bytes(state.map.peak_bytes), "");
+  if (state.cursor < state.map.bound.size()) {
+    add_memory_fact(ui, rest, "measured", "bound_here", bytes(state.map.bound[state.cursor]),
+                    "/measured/bound_bytes");
+  }
+  add_memory_fact(ui, rest, "peak", "peak", bytes(state.map.peak_bytes), "/peak_live_bytes");
   add_memory_fact(ui, rest, "arena", "arena", bytes(state.map.arena_bytes), "/arena_bytes");
   add_memory_fact(ui, rest, "bound", "bound", bytes(state.map.bound_bytes), "/lower_bound_bytes");
   if (state.map.proven && rest.width > 140.0F) {
@@ -133,7 +140,7 @@ void draw_class_legend(Ui& ui, const MemoryState& state, const PlanView& plan, R
 
 void draw_memory_tools(Ui& ui, Workbench& workbench, MemoryState& state, Rect bar) {
   bar = bar.inset(6.0F, 3.0F);
-  static constexpr std::array<std::string_view, 2> kLists = {"alive", "idle"};
+  static constexpr std::array<std::string_view, 3> kLists = {"alive", "idle", "process"};
   auto list = static_cast<std::size_t>(state.list);
   tabs(ui, "list", take_left(bar, tabs_width(ui, kLists)), kLists, list);
   state.list = static_cast<MemoryList>(list);
@@ -181,12 +188,7 @@ void draw_memory(Ui& ui, Workbench& workbench, const Rect& rect) {
   state.selected = workbench.selection();
 }
 
-CopiedTable memory_table(Workbench& workbench) {
-  const RunData* run = workbench.run();
-  if (run == nullptr || run->plan() == nullptr) return {};
-  auto& state = workbench.state<MemoryState>();
-  update_memory(state, workbench);
-  const PlanView& plan = *run->plan();
+CopiedTable alive_table(const MemoryState& state, const PlanView& plan) {
   CopiedTable copied{.head = {"buffer", "class", "offset", "bytes", "birth", "death", "producer"}};
   for (const std::uint32_t id : holders_at(plan, state.cursor)) {
     const PlanBuffer& buffer = plan.buffers[id];
@@ -196,6 +198,37 @@ CopiedTable memory_table(Workbench& workbench) {
                            std::string(plan.text(buffer.producer))});
   }
   return copied;
+}
+
+CopiedTable idle_table(const MemoryState& state, const PlanView& plan) {
+  CopiedTable copied{.head = {"buffer", "bytes", "from", "to", "byte_calls"}};
+  for (const IdleWait& wait : state.idle) {
+    const PlanBuffer& buffer = plan.buffers[wait.buffer];
+    copied.rows.push_back({std::string(plan.text(buffer.label)), std::to_string(buffer.bytes),
+                           std::to_string(wait.from), std::to_string(wait.to),
+                           std::to_string(wait.byte_calls)});
+  }
+  return copied;
+}
+
+CopiedTable resident_table(const MemoryState& state) {
+  CopiedTable copied{.head = {"step", "resident_bytes", "more_bytes"}};
+  for (const profiler::ResidentBytes& each : state.measured.resident) {
+    copied.rows.push_back(
+        {std::to_string(each.step), std::to_string(each.bytes), std::to_string(each.more_bytes)});
+  }
+  return copied;
+}
+
+// Of the list that is shown.
+CopiedTable memory_table(Workbench& workbench) {
+  const RunData* run = workbench.run();
+  if (run == nullptr || run->plan() == nullptr) return {};
+  auto& state = workbench.state<MemoryState>();
+  update_memory(state, workbench);
+  if (state.list == MemoryList::kIdle) return idle_table(state, *run->plan());
+  if (state.list == MemoryList::kResident) return resident_table(state);
+  return alive_table(state, *run->plan());
 }
 
 std::string memory_twin(Workbench& workbench) {
@@ -226,9 +259,10 @@ void fit_memory(Workbench& workbench) {
   state.range = whole_range(state.map);
 }
 
-void list_idle(Workbench& workbench) {
+template <MemoryList kList>
+void list_memory(Workbench& workbench) {
   auto& state = workbench.state<MemoryState>();
-  state.list = state.list == MemoryList::kIdle ? MemoryList::kAlive : MemoryList::kIdle;
+  state.list = state.list == kList ? MemoryList::kAlive : kList;
 }
 
 constexpr AppCommand kMemoryCommands[] = {
@@ -245,7 +279,12 @@ constexpr AppCommand kMemoryCommands[] = {
     {.id = "memory.idle",
      .title = "Memory: what lies idle, or what is alive",
      .help = "The list beside the plane",
-     .run = list_idle,
+     .run = list_memory<MemoryList::kIdle>,
+     .enabled = has_memory},
+    {.id = "memory.process",
+     .title = "Memory: the process, or what is alive",
+     .help = "What the process took after each profiled step, in the list beside the plane",
+     .run = list_memory<MemoryList::kResident>,
      .enabled = has_memory},
 };
 
@@ -258,9 +297,10 @@ Panel memory_panel() {
               "The arena of a step: calls from left to right, offsets from bottom to top. Each "
               "rectangle is a buffer, at the place and for the calls that the plan gives it; "
               "the executor uses exactly these bytes. Above it the bytes that are alive at "
-              "each call, and the lower bound that no placement can go below. Hatched buffers "
-              "are computed a second time. The list has what is alive at the cursor, or what "
-              "lies idle between two uses.",
+              "each call, with a line around those that a profiled step had bound, and the lower "
+              "bound that no placement can go below. Hatched buffers are computed a second time. "
+              "The list has what is alive at the cursor, what lies idle between two uses, or the "
+              "memory of the whole process after each profiled step.",
           .keys =
               "Left, Right: the cursor to the call before, after\nHome, End: to the first, last "
               "call\nP: to the peak\nF: the whole plane\n+, -: nearer, further\nWheel: zoom at "

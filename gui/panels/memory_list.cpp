@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "gui/panels/empty_state.h"
 #include "gui/panels/memory_state.h"
 #include "gui/views/plan_links.h"
 
@@ -44,6 +45,19 @@ constexpr std::array<TableColumn, 4> kIdleColumns = {{
      .title = "size x wait",
      .width = 104.0F,
      .help = "Bytes times calls of that wait"},
+}};
+
+constexpr std::array<TableColumn, 3> kResidentColumns = {{
+    {.name = "step", .title = "step", .width = 64.0F, .help = "That was profiled", .sorts = false},
+    {.name = "bytes",
+     .title = "resident",
+     .width = 104.0F,
+     .help = "Memory of the process after the step (RSS): the arena, the program, libraries, data",
+     .sorts = false},
+    {.name = "more_bytes",
+     .title = "more",
+     .help = "Than after the profiled step before",
+     .sorts = false},
 }};
 
 std::int64_t life_of(const PlanBuffer& buffer) {
@@ -119,7 +133,8 @@ void draw_alive_cell(Ui& ui, const MemoryState& state, const PlanView& plan,
     return ui.number("bytes", cell.rect, {static_cast<double>(buffer.bytes), Unit::kBytes},
                      fmt::format("/buffers/{}/bytes", position));
   }
-  ui.number("calls", cell.rect, {static_cast<double>(life_of(buffer)), Unit::kCount});
+  ui.number("calls", cell.rect, {static_cast<double>(life_of(buffer)), Unit::kCount},
+            fmt::format("/buffers/{}/calls", position));
 }
 
 void draw_idle_cell(Ui& ui, const MemoryState& state, const PlanView& plan, const TableCell& cell) {
@@ -136,7 +151,8 @@ void draw_idle_cell(Ui& ui, const MemoryState& state, const PlanView& plan, cons
     return ui.number("bytes", cell.rect, {bytes, Unit::kBytes}, named("bytes"));
   }
   if (cell.column == 2) {
-    return ui.number("wait", cell.rect, {static_cast<double>(wait.calls()), Unit::kCount});
+    return ui.number("wait", cell.rect, {static_cast<double>(wait.calls()), Unit::kCount},
+                     named("calls"));
   }
   ui.number("byte_calls", cell.rect, {static_cast<double>(wait.byte_calls), Unit::kBytes},
             named("byte_calls"));
@@ -192,6 +208,39 @@ void draw_idle(Ui& ui, Workbench& workbench, MemoryState& state, const PlanView&
   state.cursor = wait.from + static_cast<std::uint32_t>(wait.calls() / 2);
 }
 
+void draw_resident(Ui& ui, Workbench& workbench, MemoryState& state, const Rect& rect) {
+  const std::vector<profiler::ResidentBytes>& resident = state.measured.resident;
+  if (resident.empty()) {
+    return draw_empty(ui, workbench, rect, "Not measured",
+                      workbench.run()->message(Topic::kProfile));
+  }
+  const std::int64_t step = workbench.selection().step;
+  const auto chosen = std::ranges::find(
+      resident, step, [](const auto& each) { return static_cast<std::int64_t>(each.step); });
+  const TableResponse response =
+      table(ui, "resident", rect,
+            {.columns = kResidentColumns,
+             .rows = resident.size(),
+             .chosen = chosen == resident.end()
+                           ? std::nullopt
+                           : std::optional(static_cast<std::size_t>(chosen - resident.begin()))},
+            state.resident_table, [&](Ui& inner, const TableCell& cell) {
+              const profiler::ResidentBytes& each = resident[cell.row];
+              const auto number = [&](std::string_view name, double value, Unit unit) {
+                inner.number(name, cell.rect, {value, unit},
+                             fmt::format("/measured/resident/{}/{}", cell.row, name));
+              };
+              if (cell.column == 0) return number("step", each.step, Unit::kCount);
+              if (cell.column == 1)
+                return number("bytes", static_cast<double>(each.bytes), Unit::kBytes);
+              if (cell.row > 0) {
+                number("more_bytes", static_cast<double>(each.more_bytes), Unit::kBytes);
+              }
+            });
+  if (!response.clicked) return;
+  workbench.request(fmt::format("select step:{}", resident[*response.clicked].step));
+}
+
 }  // namespace
 
 void draw_memory_list(Ui& ui, Workbench& workbench, MemoryState& state, const Rect& rect) {
@@ -199,6 +248,8 @@ void draw_memory_list(Ui& ui, Workbench& workbench, MemoryState& state, const Re
   const bool scrolls = !(state.selected == workbench.selection());
   if (state.list == MemoryList::kAlive) {
     draw_alive(ui, workbench, state, plan, rect, scrolls);
+  } else if (state.list == MemoryList::kResident) {
+    draw_resident(ui, workbench, state, rect);
   } else {
     draw_idle(ui, workbench, state, plan, rect, scrolls);
   }

@@ -151,14 +151,33 @@ class PlaneDrawer {
     if (state_.shows_touched) {
       draw_columns(state_.frame.touched, ui_.theme().phases[1], height_of);
     }
+    draw_bound_bytes(height_of);
     const float bound = curve_.bottom() - height_of(static_cast<double>(state_.map.bound_bytes));
     ui_.canvas().line({curve_.x, bound}, {curve_.right(), bound},
                       {.color = ui_.theme().warning, .dashed = true});
     draw_cursor(curve_);
     const float line = ui_.line_height(Face::kSmall);
     const float label = bound - line > curve_.y ? bound - line : bound + 1.0F;
-    ui_.text({curve_.x + 4.0F, label, 120.0F, line}, "lower bound",
-             {.face = Face::kSmall, .color = ui_.theme().warning});
+    constexpr std::string_view kBound = "lower bound";
+    const Rect place{curve_.x, label, std::ceil(ui_.width(kBound, Face::kSmall)) + 8.0F, line};
+    const Surface paper(ui_, place, ui_.theme().inset);
+    ui_.text(place.inset(4.0F, 0.0F), kBound, {.face = Face::kSmall, .color = ui_.theme().warning});
+  }
+
+  // What a step had bound, as measured: a line where the plan's bytes should end.
+  template <typename Height>
+  void draw_bound_bytes(Height height_of) {
+    const std::vector<std::int64_t>& columns = state_.frame.bound;
+    if (columns.empty()) return;
+    std::vector<Point> points;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (i > 0 && columns[i] == columns[i - 1]) continue;
+      const float x = curve_.x + static_cast<float>(i);
+      if (!points.empty()) points.push_back({x, points.back().y});
+      points.push_back({x, curve_.bottom() - height_of(static_cast<double>(columns[i]))});
+    }
+    points.push_back({curve_.right(), points.back().y});
+    ui_.canvas().polyline(points, {.color = ui_.theme().ink});
   }
 
   // Neighbouring columns of one height are one rectangle.

@@ -12,13 +12,14 @@
 
 namespace trainscope::gui {
 
-enum class MemoryList : std::uint8_t { kAlive, kIdle };
+enum class MemoryList : std::uint8_t { kAlive, kIdle, kResident };
 
 struct MemoryState {
   const RunData* of = nullptr;
   std::uint64_t version = 0;
   MemoryMap map = {};
   std::vector<IdleWait> idle = {};
+  profiler::MeasuredMemory measured = {};
   MemoryRange range = {};
   MemoryFrame frame = {};
   std::uint32_t cursor = 0;  // a time
@@ -28,6 +29,7 @@ struct MemoryState {
   MemoryList list = MemoryList::kAlive;
   TableState alive_table = {.sorted_by = 1};
   TableState idle_table = {.sorted_by = 3};
+  TableState resident_table = {.sorted_by = 0, .descending = false};
 
   // Of the time `alive_at`: by offset, as `inspect --memory` has them, and as the table has them.
   std::uint32_t alive_time = kNoRow;

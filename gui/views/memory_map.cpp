@@ -150,6 +150,7 @@ void frame_curves(const MemoryMap& map, const MemoryRange& range, float width, M
   const auto columns = static_cast<std::size_t>(std::max(1.0f, width));
   frame.live.assign(columns, 0);
   frame.touched.assign(columns, 0);
+  frame.bound.assign(map.bound.empty() ? 0 : columns, 0);
   if (map.live.empty()) return;
   const double per_column = (range.last_time - range.first_time) / static_cast<double>(columns);
   const std::size_t last = map.live.size() - 1;
@@ -161,6 +162,9 @@ void frame_curves(const MemoryMap& map, const MemoryRange& range, float width, M
       frame.live[column] = std::max(frame.live[column], map.live[time]);
       if (time < map.touched.size()) {
         frame.touched[column] = std::max(frame.touched[column], map.touched[time]);
+      }
+      if (time < map.bound.size()) {
+        frame.bound[column] = std::max(frame.bound[column], map.bound[time]);
       }
     }
   }

@@ -25,6 +25,7 @@ struct MemoryMap {
   std::vector<MemoryRectangle> rectangles = {};  // by begin
   std::vector<std::int64_t> live = {};           // bytes alive at each time
   std::vector<std::int64_t> touched = {};        // bytes that the calls of each time read and write
+  std::vector<std::int64_t> bound = {};          // bytes bound at each time, where it was measured
   std::vector<std::uint32_t> call_at = {};       // the first call of each time; kNoRow: none
   std::uint32_t times = 0;
   std::uint32_t backward_begin = 0;  // the first time of each phase
@@ -69,9 +70,11 @@ struct MemoryBox {
 struct MemoryFrame {
   std::vector<MemoryBox> boxes = {};
   std::size_t merged = 0;  // boxes below a pixel that stand where another one is drawn
-  // The most bytes alive at the times of each pixel column, and those that are touched there.
+  // The most bytes alive at the times of each pixel column, those that are touched there, and those
+  // that were bound there; the last is empty where it was not measured.
   std::vector<std::int64_t> live = {};
   std::vector<std::int64_t> touched = {};
+  std::vector<std::int64_t> bound = {};
 };
 
 // `width` and `height` in pixels. Reuses the frame's lists.

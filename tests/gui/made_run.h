@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -48,6 +49,24 @@ inline std::vector<profiler::Event> steps_of(std::size_t calls, std::uint32_t st
   return events;
 }
 
+// What a profiler counts of memory: of each step the process's, of the first the arena's.
+inline void add_memory(const PlanRecord& plan, std::uint32_t steps,
+                       std::vector<profiler::Event>& events) {
+  using profiler::EventKind;
+  const std::int64_t end = events.back().end_ns();
+  const auto count = [&](EventKind kind, std::uint32_t id, double value) {
+    events.push_back(
+        {.begin_ns = end, .value = std::bit_cast<std::uint64_t>(value), .id = id, .kind = kind});
+  };
+  for (std::uint32_t step = 1; step <= steps; ++step) {
+    count(EventKind::kResidentBytes, step, 1e8 + 4096.0 * ((step * 7) % 5));
+  }
+  std::uint32_t time = 0;
+  for (const std::int64_t bytes : live_bytes(view_of(plan))) {
+    count(EventKind::kBoundBytes, time++, static_cast<double>(bytes));
+  }
+}
+
 class MadeRun {
  public:
   explicit MadeRun(std::string_view name, const Compiled& step, std::uint32_t profiled_steps = 3)
@@ -71,7 +90,11 @@ class MadeRun {
     for (std::int64_t i = 1; i <= 5; ++i) {
       writer.add_step({.step = i, .loss = 5.0 / static_cast<double>(i), .step_ms = 2.0});
     }
-    if (profiled_steps > 0) write_events(steps_of(plan.calls.size(), profiled_steps));
+    if (profiled_steps > 0) {
+      std::vector<profiler::Event> events = steps_of(plan.calls.size(), profiled_steps);
+      add_memory(plan, profiled_steps, events);
+      write_events(events);
+    }
     writer.finish(RunStatus::kFinished, 0);
   }
   MadeRun(const MadeRun&) = delete;

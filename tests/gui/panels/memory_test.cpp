@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 
 #include "gui/panels/memory_state.h"
 #include "gui/panels/panels.h"
@@ -117,6 +118,54 @@ TEST_CASE(
         std::string::npos);
   CHECK(panel.table(window.workbench()).rows.size() ==
         alive_at(window.plan(), window.memory().cursor).size());
+}
+
+TEST_CASE("memory: what was measured stands beside the plan's, at each call and of each step") {
+  MemoryWindow window;
+  const Item* live = window.items().find("main/memory/live");
+  const Item* bound = window.items().find("main/memory/bound_here");
+  REQUIRE(live != nullptr);
+  REQUIRE(bound != nullptr);
+  CHECK(bound->number == live->number);
+  CHECK(window.memory().map.bound == window.memory().map.live);
+  CHECK(window.memory().frame.bound == window.memory().frame.live);
+  REQUIRE(window.click("main/memory/list/process"));
+  window.step(2);
+  const Item* first = window.items().find("main/memory/resident/row/0/bytes");
+  const Item* more = window.items().find("main/memory/resident/row/1/more_bytes");
+  REQUIRE(first != nullptr);
+  REQUIRE(more != nullptr);
+  CHECK(first->number == static_cast<double>(window.memory().measured.resident.front().bytes));
+  CHECK(more->number == static_cast<double>(window.memory().measured.resident[1].more_bytes));
+  REQUIRE(window.click("main/memory/resident/row/1/"));
+  window.step();
+  CHECK(window.workbench().selection().step == 2);
+  CHECK(faults_of(window.items()).empty());
+}
+
+TEST_CASE("memory: the list that is shown is the one that is copied") {
+  MemoryWindow window;
+  const Panel& panel = *panel_named("memory");
+  for (const auto& [command, head] :
+       {std::pair{"memory.idle", "byte_calls"}, {"memory.process", "more_bytes"}}) {
+    window.workbench().request(command);
+    window.step(2);
+    const CopiedTable table = panel.table(window.workbench());
+    CHECK(table.head.back() == head);
+    CHECK_FALSE(table.rows.empty());
+  }
+}
+
+TEST_CASE("memory: a run that was not profiled says how its process would be measured") {
+  test::WindowDriver window(test::plain_run().folder());
+  window.app().show_only("memory");
+  window.step(2);
+  CHECK_FALSE(window.has("main/memory/bound_here"));
+  REQUIRE(window.click("main/memory/list/process"));
+  window.step(2);
+  CHECK(window.items().below("main/memory/resident/row/").empty());
+  CHECK(window.has("main/memory/empty/copy"));
+  CHECK(faults_of(window.items()).empty());
 }
 
 TEST_SUITE_END();
