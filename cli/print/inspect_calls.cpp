@@ -2,14 +2,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/print/inspect.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "profiler/analysis/breakdown.h"
 
 namespace trainscope {
 namespace {
@@ -45,6 +50,27 @@ void add_others(const PlanView& plan, std::span<const PlanOtherKernel> others, J
   }
 }
 
+// What the calls do together, and how many of them each kernel computes.
+Json sums_of(const PlanView& plan, std::span<const std::size_t> indices) {
+  std::int64_t flops = 0;
+  std::int64_t read = 0;
+  std::int64_t written = 0;
+  std::map<std::string_view, std::int64_t> kernels;
+  for (const std::size_t index : indices) {
+    const PlanCall& call = plan.calls[index];
+    flops += call.flops;
+    read += call.bytes_read;
+    written += call.bytes_written;
+    ++kernels[profiler::kernel_of(plan, call)];
+  }
+  Json counts = Json::object();
+  for (const auto& [kernel, count] : kernels) counts.set(std::string(kernel), count);
+  return Json::object({{"flops", flops},
+                       {"bytes_read", read},
+                       {"bytes_written", written},
+                       {"kernels", std::move(counts)}});
+}
+
 }  // namespace
 
 std::size_t find_call(const PlanView& plan, const std::string& at) {
@@ -71,7 +97,8 @@ Outcome describe_calls(const PlanView& plan, const std::string& at) {
   outcome.text = fmt::format("{:>8}  {:<8} {:<24} {:<28} {:<6} {}\n", "call", "phase", "op",
                              "kernel", "dtype", "node");
   Json rows = Json::array();
-  for (const std::size_t index : calls_of(plan, at)) {
+  const std::vector<std::size_t> indices = calls_of(plan, at);
+  for (const std::size_t index : indices) {
     const PlanCall& call = plan.calls[index];
     const std::string_view op =
         call.kind == PlanCallKind::kKernel ? plan.op_of(call) : name_of(call.kind);
@@ -89,10 +116,15 @@ Outcome describe_calls(const PlanView& plan, const std::string& at) {
                                  {"op", plan.op_of(call)},
                                  {"kernel", plan.text(call.kernel)},
                                  {"dtype", plan.text(call.dtype)},
+                                 {"flops", call.flops},
+                                 {"bytes_read", call.bytes_read},
+                                 {"bytes_written", call.bytes_written},
+                                 {"workspace_bytes", call.workspace_bytes},
                                  {"refused", std::move(refused)},
                                  {"behind", std::move(behind)}}));
   }
-  outcome.facts = Json::object({{"calls", std::move(rows)}});
+  outcome.facts = sums_of(plan, indices);
+  outcome.facts.set("calls", std::move(rows));
   return outcome;
 }
 

@@ -14,6 +14,8 @@
 namespace trainscope::gui {
 namespace {
 
+constexpr float kMostInspectorWidth = 560.0F;  // numbers stay near what they are of
+
 struct InspectorState {
   Inspection shown;
   Selection of;
@@ -59,11 +61,15 @@ bool is_number(InspectionKind kind) {
   return kind >= InspectionKind::kBytes && kind <= InspectionKind::kCount;
 }
 
-// "{run}" becomes the run's path.
+// "{run}" becomes the run's path, and its session.
 std::string fact_of(Workbench& workbench, const InspectionRow& row) {
   std::string fact = row.fact;
   const std::size_t at = fact.find("{run}");
-  if (at != std::string::npos) fact.replace(at, 5, shell_word(workbench.run()->path().string()));
+  if (at == std::string::npos) return fact;
+  const RunData& run = *workbench.run();
+  std::string words = shell_word(run.path().string());
+  if (run.session() > 0) words += fmt::format(" --session {}", run.session());
+  fact.replace(at, 5, words);
   return fact;
 }
 
@@ -78,6 +84,7 @@ void draw_link(Ui& ui, Workbench& workbench, const Rect& rect, const InspectionR
   ui.text(
       take_right(rest, detail), row.detail,
       {.face = Face::kSmall, .color = theme.soft_ink, .align = Align::kRight, .fit = Fit::kMiddle});
+  take_right(rest, 6.0F);
   ui.text(rest, row.text, {.color = theme.accent, .fit = Fit::kMiddle});
   ui.tooltip(pressed, row.text + "\n" + row.detail);
   if (pressed.clicked) workbench.request("select " + row.target);
@@ -144,6 +151,7 @@ void draw_inspector(Ui& ui, Workbench& workbench, const Rect& rect) {
     return;
   }
   Rect rest = rect.inset(16.0F, 6.0F);
+  rest.width = std::min(rest.width, kMostInspectorWidth);
   ui.text(take_top(rest, ui.row_height() - 2.0F), shown.what,
           {.face = Face::kSmall, .color = ui.theme().soft_ink});
   ui.text(take_top(rest, ui.row_height() + 2.0F), shown.name,

@@ -156,12 +156,18 @@ void draw_footer(Ui& ui, const Rect& rect, const KernelsState& state) {
       fmt::format("{} rows of {} profiled steps of", table.rows.size(), grouped(table.steps));
   ui.text(take_left(rest, std::ceil(ui.width(steps)) + 6.0F), steps,
           {.color = ui.theme().soft_ink});
-  const float number = ui.width("00000.000 ms", Face::kNumber);
-  ui.number("step_ms", take_left(rest, number), {table.ms(table.total_ns), Unit::kMilliseconds},
-            "/step_ms");
+  // As wide as it is, behind its words.
+  const auto add = [&](std::string_view name, double ms, std::string_view fact) {
+    const Quantity quantity{ms, Unit::kMilliseconds};
+    ui.number(name,
+              take_left(rest, std::ceil(ui.width(text_of(quantity).whole(), Face::kNumber)) + 2.0F),
+              quantity, fact);
+  };
+  add("step_ms", table.ms(table.total_ns), "/step_ms");
   if (state.wishes.filter.empty() || rest.width < 220.0F) return;
-  ui.text(take_left(rest, 70.0F), "shown", {.color = ui.theme().soft_ink, .align = Align::kRight});
-  ui.number("shown_ms", take_left(rest, number), {table.ms(shown_ns), Unit::kMilliseconds});
+  ui.text(take_left(rest, std::ceil(ui.width(", shown")) + 6.0F), ", shown",
+          {.color = ui.theme().soft_ink});
+  add("shown_ms", table.ms(shown_ns), "/shown_ms");
 }
 
 void draw_kernels(Ui& ui, Workbench& workbench, const Rect& rect) {

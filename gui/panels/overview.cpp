@@ -23,6 +23,8 @@ namespace {
 using profiler::Breakdown;
 using profiler::BreakdownRow;
 
+constexpr float kLeastTwoCurves = 200.0F;  // of the height that both have
+
 struct ClassBytes {
   BufferClass holds = BufferClass::kParameter;
   std::int64_t bytes = 0;
@@ -248,7 +250,9 @@ void draw_memory(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& s
         draw_bar(ui, take_top(rest, ui.row_height()), name,
                  static_cast<double>(entry.bytes) / static_cast<double>(state.at_peak[0].bytes),
                  ui.theme().series[static_cast<std::size_t>(entry.holds)],
-                 {static_cast<double>(entry.bytes), Unit::kBytes}, {});
+                 {static_cast<double>(entry.bytes), Unit::kBytes},
+                 fmt::format("inspect {} --memory | /by_class/{}",
+                             shell_word(workbench.run()->path().string()), name));
     if (pressed) workbench.request("panel memory");
   }
 }
@@ -339,8 +343,10 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
     draw_empty(ui, workbench, left, "No steps yet", run->message(Topic::kMetrics));
     return;
   }
-  const Rect loss = take_top(left, std::floor(left.height * 0.55F));
+  const bool has_both = left.height >= kLeastTwoCurves;
+  const Rect loss = take_top(left, has_both ? std::floor(left.height * 0.55F) : left.height);
   draw_curve(ui, loss, "Loss", "", state.losses, ui.theme().series[0]);
+  if (!has_both) return;
   take_top(left, 8.0F);
   draw_curve(ui, left, "Time of a step", "ms", state.step_ms, ui.theme().series[4]);
 }

@@ -49,7 +49,7 @@ constexpr std::array<TableColumn, 7> kRunColumns = {{
     {.name = "steps",
      .title = "steps",
      .width = 60.0F,
-     .help = "Steps that were recorded",
+     .help = "Optimizer steps so far",
      .sorts = false},
     {.name = "loss", .title = "loss", .width = 74.0F, .help = "Of the last step", .sorts = false},
     {.name = "arena",
@@ -105,6 +105,11 @@ double mean_step_ms(RunData& run) {
 void draw_run_cell(Ui& ui, Workbench& workbench, const RunsState& state, const TableCell& cell) {
   RunData& run = workbench.source(cell.row);
   const auto& steps = run.metrics().steps;
+  const auto number = [&](std::string_view name, const Quantity& quantity, std::string_view verb,
+                          std::string_view pointer) {
+    ui.number(name, cell.rect, quantity,
+              fmt::format("{} {} | {}", verb, shell_word(run.path().string()), pointer));
+  };
   switch (cell.column) {
     case 0:
       return ui.text(cell.rect, run.name(), {.fit = Fit::kMiddle});
@@ -112,23 +117,19 @@ void draw_run_cell(Ui& ui, Workbench& workbench, const RunsState& state, const T
       return ui.text(cell.rect, status_of(run), {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
     case 2:
       if (steps.empty()) return;
-      return ui.text(cell.rect, grouped(static_cast<std::int64_t>(steps.size())),
-                     {.face = Face::kNumber, .align = Align::kRight});
+      return number("steps", {static_cast<double>(steps.back().step), Unit::kCount}, "inspect",
+                    "/last_step/step");
     case 3:
       if (steps.empty()) return;
-      return ui.text(cell.rect, fmt::format("{:.4f}", steps.back().loss),
-                     {.face = Face::kNumber, .align = Align::kRight});
+      return number("loss", {steps.back().loss, Unit::kPlain}, "inspect", "/last_step/loss");
     case 4:
       if (run.plan() == nullptr) return;
-      return ui.text(
-          cell.rect,
-          text_of({static_cast<double>(run.plan()->arena().bytes), Unit::kBytes}).whole(),
-          {.face = Face::kNumber, .align = Align::kRight});
+      return number("arena", {static_cast<double>(run.plan()->arena().bytes), Unit::kBytes}, "plan",
+                    "/arena_bytes");
     case 5: {
       const double ms = mean_step_ms(run);
       if (!(ms == ms)) return;
-      return ui.text(cell.rect, text_of({ms, Unit::kMilliseconds}).whole(),
-                     {.face = Face::kNumber, .align = Align::kRight});
+      return number("step", {ms, Unit::kMilliseconds}, "query", "/step_ms");
     }
     default:
       if (cell.row == workbench.active()) {
@@ -274,8 +275,9 @@ void draw_difference(Ui& ui, Workbench& workbench, RunsState& state, const Rect&
   RunData* a = workbench.run();
   RunData* b = other_run(workbench, state);
   if (b == nullptr) {
-    return draw_empty(ui, workbench, rect, "One run is open",
-                      {.text = "open another one, or a folder of runs, to see what differs"});
+    return draw_empty(
+        ui, workbench, rect, "One run is open",
+        {.text = "Open another one, or a folder of runs, to see what differs: Ctrl+O."});
   }
   if (a->plan() == nullptr || b->plan() == nullptr) {
     const RunData& without = a->plan() == nullptr ? *a : *b;
@@ -293,7 +295,7 @@ void draw_difference(Ui& ui, Workbench& workbench, RunsState& state, const Rect&
 void draw_runs(Ui& ui, Workbench& workbench, const Rect& rect) {
   if (workbench.count() == 0) {
     return draw_empty(ui, workbench, rect, "No run is open",
-                      {.text = "open a run, a model or a folder of runs (Ctrl+O)"});
+                      {.text = "Open a run, a model or a folder of runs: Ctrl+O."});
   }
   auto& state = workbench.state<RunsState>();
   Rect rest = rect;
@@ -330,6 +332,23 @@ std::string runs_twin(Workbench& workbench) {
   return line;
 }
 
+// The run that A is held against is the next of the others.
+void compare_next(Workbench& workbench) {
+  auto& state = workbench.state<RunsState>();
+  if (other_run(workbench, state) == nullptr) return;
+  do {
+    state.other = (*state.other + 1) % workbench.count();
+  } while (*state.other == workbench.active());
+}
+
+constexpr AppCommand kRunsCommands[] = {
+    {.id = "runs.compare",
+     .title = "Runs: against the next one",
+     .help = "Hold the active run against the next of the open runs",
+     .run = compare_next,
+     .enabled = [](const Workbench& w) { return w.count() > 1; }},
+};
+
 }  // namespace
 
 Panel runs_panel() {
@@ -342,7 +361,8 @@ Panel runs_panel() {
           .keys = "Click: the active run\nShift-click: the run to compare with",
           .draw = draw_runs,
           .table = runs_table,
-          .twin = runs_twin};
+          .twin = runs_twin,
+          .commands = kRunsCommands};
 }
 
 }  // namespace trainscope::gui

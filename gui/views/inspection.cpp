@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "engine/bundle/plan_moment.h"
+#include "engine/ir/graph.h"
 #include "gui/views/inspection_rows.h"
 #include "gui/views/model_nodes.h"
 #include "profiler/analysis/breakdown.h"
@@ -34,6 +36,42 @@ void add_calls(InspectionBuilder& rows, std::string_view label,
   }
 }
 
+// Where the buffer is printed: among those that are alive at one of its calls. Empty: it is not in
+// the arena, or no call is made while it lives.
+std::string fact_of_buffer(const PlanView& plan, std::uint32_t id) {
+  const PlanBuffer& buffer = plan.buffers[id];
+  const auto call = std::ranges::find_if(plan.calls, [&](const PlanCall& each) {
+    return buffer.begin <= each.time && each.time < buffer.end;
+  });
+  if (!is_in_arena(buffer) || call == plan.calls.end()) return {};
+  const std::vector<std::uint32_t> alive = alive_at(plan, call->time);
+  return fmt::format("inspect {{run}} --memory --at {} | /buffers/{}/", call - plan.calls.begin(),
+                     std::ranges::find(alive, id) - alive.begin());
+}
+
+// Where the value is printed: with the node that makes it, or one that reads it. Empty: the last
+// stage has no such node.
+std::string fact_of_value(const Graph* graph, std::uint32_t serial) {
+  if (graph == nullptr) return {};
+  const std::vector<NodeId> order = graph->order();
+  const auto at = [&](const std::vector<ValueId>& values) {
+    return std::ranges::find_if(values, [&](ValueId id) {
+      return id != kNoValue && static_cast<std::uint32_t>(graph->value(id).serial) == serial;
+    });
+  };
+  for (std::size_t position = 0; position < order.size(); ++position) {
+    const Node& node = graph->node(order[position]);
+    for (const bool is_output : {true, false}) {
+      const std::vector<ValueId>& values = is_output ? node.outputs : node.inputs;
+      const auto found = at(values);
+      if (found == values.end()) continue;
+      return fmt::format("inspect {{run}} --node {} | /{}/{}/bytes", position,
+                         is_output ? "outputs" : "inputs", found - values.begin());
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string type_of(const PlanView& plan, const PlanValue& value) {
@@ -58,7 +96,10 @@ void inspect_value(InspectionBuilder& rows, const Selection& selection) {
   const PlanValue& value = plan.values[id];
   rows.text("kind", std::string(name_of(value.kind)));
   rows.text("type", type_of(plan, value));
-  rows.number(InspectionKind::kBytes, "size", static_cast<double>(value.bytes));
+  const std::size_t stages = rows.run.stages().size();
+  const Graph* graph = stages == 0 ? nullptr : rows.run.graph(stages - 1);
+  rows.number(InspectionKind::kBytes, "size", static_cast<double>(value.bytes),
+              fact_of_value(graph, selection.value));
   if (value.view_of != kNoRow) rows.value_link("view of", plan.values[value.view_of]);
   if (value.gradient_of != kNoRow) rows.value_link("gradient of", plan.values[value.gradient_of]);
   rows.heading("Who has to do with it");
@@ -77,8 +118,12 @@ void inspect_buffer(InspectionBuilder& rows, std::uint32_t id) {
   const PlanBuffer& buffer = plan.buffers[id];
   rows.text("buffer", fmt::format("{}, {}", id, name_of(buffer.holds)));
   rows.text("space", std::string(name_of(buffer.space)));
-  rows.number(InspectionKind::kBytes, "offset", static_cast<double>(buffer.offset));
-  rows.number(InspectionKind::kBytes, "bytes", static_cast<double>(buffer.bytes));
+  const std::string fact = fact_of_buffer(plan, id);
+  const auto at = [&](std::string_view key) {
+    return fact.empty() ? fact : fact + std::string(key);
+  };
+  rows.number(InspectionKind::kBytes, "offset", static_cast<double>(buffer.offset), at("offset"));
+  rows.number(InspectionKind::kBytes, "bytes", static_cast<double>(buffer.bytes), at("bytes"));
   rows.text("alive", times_of(buffer.begin, buffer.end));
   const std::span<const std::uint32_t> members = rows_of(plan.members, buffer.values);
   if (members.size() < 2) return;
@@ -92,7 +137,8 @@ void inspect_kernel(InspectionBuilder& rows, const std::string& kernel) {
   for (std::uint32_t i = 0; i < plan.calls.size(); ++i) {
     if (profiler::kernel_of(plan, plan.calls[i]) == kernel) calls.push_back(i);
   }
-  rows.number(InspectionKind::kCount, "calls", static_cast<double>(calls.size()));
+  rows.number(InspectionKind::kCount, "calls", static_cast<double>(calls.size()),
+              fmt::format("inspect {{run}} --calls | /kernels/{}", kernel));
   if (const profiler::StepTimes* times = rows.run.times(); times != nullptr) {
     profiler::Breakdown table = profiler::breakdown(*times, plan, profiler::GroupBy::kKernel,
                                                     {.machine = rows.run.machine()});

@@ -60,12 +60,17 @@ void add_provenance(InspectionBuilder& rows, const PlanNode& node) {
   rows.note(fmt::format("{}: {}", fate->thing.name, reason_of(history->history(), *fate)));
 }
 
+// Where the calls of a node are printed, by one of them.
+std::string calls_fact(std::uint32_t call) {
+  return fmt::format("inspect {{run}} --calls --at {} | /", call);
+}
+
 void add_kernels(InspectionBuilder& rows, std::span<const std::uint32_t> calls) {
   const PlanView& plan = rows.links->plan();
   rows.heading("Kernel");
   std::vector<TextId> seen;
-  for (const std::uint32_t id : calls) {
-    const PlanCall& call = plan.calls[id];
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const PlanCall& call = plan.calls[calls[i]];
     if (std::ranges::find(seen, call.kernel) != seen.end()) continue;
     seen.push_back(call.kernel);
     const std::string kernel(profiler::kernel_of(plan, call));
@@ -74,7 +79,8 @@ void add_kernels(InspectionBuilder& rows, std::span<const std::uint32_t> calls) 
       rows.text("not", fmt::format("{}: {}", plan.text(other.kernel), plan.text(other.reason)));
     }
     if (call.workspace_bytes > 0) {
-      rows.number(InspectionKind::kBytes, "workspace", static_cast<double>(call.workspace_bytes));
+      rows.number(InspectionKind::kBytes, "workspace", static_cast<double>(call.workspace_bytes),
+                  calls_fact(calls[0]) + fmt::format("calls/{}/workspace_bytes", i));
     }
   }
 }
@@ -127,9 +133,13 @@ void inspect_node(InspectionBuilder& rows, const Selection& selection) {
     read += static_cast<double>(plan.calls[call].bytes_read);
     written += static_cast<double>(plan.calls[call].bytes_written);
   }
-  rows.number(InspectionKind::kFlops, "FLOPs", flops);
-  rows.number(InspectionKind::kBytes, "reads", read);
-  rows.number(InspectionKind::kBytes, "writes", written);
+  const std::string fact = calls.empty() ? "" : calls_fact(calls[0]);
+  const auto at = [&](std::string_view key) {
+    return fact.empty() ? fact : fact + std::string(key);
+  };
+  rows.number(InspectionKind::kFlops, "FLOPs", flops, at("flops"));
+  rows.number(InspectionKind::kBytes, "reads", read, at("bytes_read"));
+  rows.number(InspectionKind::kBytes, "writes", written, at("bytes_written"));
   add_times(rows, calls);
   add_kernels(rows, calls);
   rows.heading("Tensors");
