@@ -10,6 +10,14 @@
 #include "gui/panels/panels.h"
 
 namespace trainscope::gui {
+namespace {
+
+// Not one of a box that lies over the panels.
+bool holds_panel(std::string_view region) {
+  return region == "main" || region == "strip" || region == "inspector" || region == "stages";
+}
+
+}  // namespace
 
 void App::frame(Canvas& canvas, double seconds) {
   items_.begin_frame();
@@ -29,6 +37,7 @@ void App::frame(Canvas& canvas, double seconds) {
     draw_overlay(ui, workbench_, canvas.clip());
   }
   ui.finish();
+  if (holds_panel(memory_.region)) workbench_.region = memory_.region;
   run_keys(input);
   for (const std::string& command : workbench_.take_requests()) run_command(workbench_, command);
   if (!workbench_.copied.empty()) memory_.clipboard = std::exchange(workbench_.copied, {});

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "gui/app/bookmarks.h"
+#include "gui/app/copying.h"
 #include "gui/app/workspaces.h"
 #include "gui/workbench/workbench.h"
 
@@ -22,6 +23,17 @@ void go(Workbench& w, std::string_view workspace) {
   w.overlay = Overlay::kNone;
 }
 
+constexpr char kStages[] = "stages";
+constexpr char kBudget[] = "budget";
+constexpr char kRoofline[] = "roofline";
+constexpr char kRuns[] = "runs";
+
+template <const char* kPanel>
+void show(Workbench& w) {
+  show_panel(w.settings.layout, kPanel);
+  w.overlay = Overlay::kNone;
+}
+
 void zoom(Workbench& w, float factor) {
   const float wanted = std::round(w.settings.scale * factor * 20.0F) / 20.0F;
   w.settings.scale = std::clamp(wanted, kLeastScale, kGreatestScale);
@@ -34,6 +46,17 @@ void next_theme(Workbench& w) {
 
 void step_source(Workbench& w, std::size_t by) {
   w.activate((w.active() + by) % std::max<std::size_t>(1, w.count()));
+}
+
+const Panel& front_of(const Workbench& w) { return panel_in_front(w.settings.layout, w.region); }
+
+template <CopyChoice kChoice>
+void copy_front(Workbench& w) {
+  copy_from(w, front_of(w), kChoice);
+}
+template <CopyChoice kChoice>
+bool can_copy_front(const Workbench& w) {
+  return can_copy(w, front_of(w), kChoice);
 }
 
 void save_layout(Workbench& w) {
@@ -90,6 +113,31 @@ std::span<const AppCommand> file_commands() {
        .help = "Read and write the run's notes",
        .run = [](Workbench& w) { w.overlay = Overlay::kNote; },
        .enabled = has_recorded_run},
+      {.id = "file.copy_tsv",
+       .title = "Copy as TSV",
+       .menu = "File",
+       .key = "Ctrl+C",
+       .help = "The table of the panel in front, with tabs between its cells",
+       .run = copy_front<CopyChoice::kTsv>,
+       .enabled = can_copy_front<CopyChoice::kTsv>},
+      {.id = "file.copy_markdown",
+       .title = "Copy as Markdown",
+       .menu = "File",
+       .help = "The table of the panel in front, for a page of text",
+       .run = copy_front<CopyChoice::kMarkdown>,
+       .enabled = can_copy_front<CopyChoice::kMarkdown>},
+      {.id = "file.copy_command",
+       .title = "Copy the command line that prints it",
+       .menu = "File",
+       .help = "The numbers of the panel in front, for a shell",
+       .run = copy_front<CopyChoice::kCommand>,
+       .enabled = can_copy_front<CopyChoice::kCommand>},
+      {.id = "file.copy_view",
+       .title = "Copy the command line of this view",
+       .menu = "File",
+       .help = "It opens the window with this panel and this selection",
+       .run = copy_front<CopyChoice::kView>,
+       .enabled = can_copy_front<CopyChoice::kView>},
       {.id = "file.quit",
        .title = "Quit",
        .menu = "File",
@@ -210,6 +258,26 @@ std::span<const AppCommand> go_commands() {
        .help = "What ran, where, and how it went",
        .run = [](Workbench& w) { go(w, "overview"); },
        .enabled = [](const Workbench&) { return is_workspace("overview"); }},
+      {.id = "go.stages",
+       .title = "Stages",
+       .menu = "Go",
+       .help = "What each pass made of the graph",
+       .run = show<kStages>},
+      {.id = "go.budget",
+       .title = "Budget",
+       .menu = "Go",
+       .help = "Less memory for more time",
+       .run = show<kBudget>},
+      {.id = "go.roofline",
+       .title = "Roofline",
+       .menu = "Go",
+       .help = "What each node does of what the machine could",
+       .run = show<kRoofline>},
+      {.id = "go.runs",
+       .title = "Runs",
+       .menu = "Go",
+       .help = "The open runs, and two of them beside each other",
+       .run = show<kRuns>},
       {.id = "go.back",
        .title = "Selection before",
        .menu = "Go",

@@ -23,17 +23,8 @@ void flow(Ui& ui, Rect& rest, std::string_view text, const TextLook& look = {}) 
   take_top(rest, ui.paragraph(rest, text, look));
 }
 
-const Panel& panel_in_front(Ui& ui, const Workbench& workbench) {
-  const Layout& layout = workbench.settings.layout;
-  const std::string& region = ui.memory().region;
-  const Panel* strip = strip_panel_of(layout);
-  if (region == "strip" && strip != nullptr) return *strip;
-  const Panel* own = panel_named(region);
-  return own != nullptr ? *own : main_panel_of(layout);
-}
-
 void draw_panel_page(Ui& ui, Workbench& workbench, Rect& rest) {
-  const Panel& panel = panel_in_front(ui, workbench);
+  const Panel& panel = panel_in_front(workbench.settings.layout, ui.memory().region);
   flow(ui, rest, panel.title, {.face = Face::kTitle});
   take_top(rest, 6.0F);
   flow(ui, rest, panel.about);
@@ -76,7 +67,7 @@ void draw_glossary_page(Ui& ui, Workbench&, Rect& rest) {
 
 void draw_help(Ui& ui, Workbench& workbench, const Rect& window) {
   auto& state = workbench.state<HelpState>();
-  const Panel& front = panel_in_front(ui, workbench);
+  const Panel& front = panel_in_front(workbench.settings.layout, ui.memory().region);
   const std::string region = ui.memory().region;
   const Modal modal(ui, workbench, window, "help", {680.0F, 520.0F});
   ui.memory().region = region;  // help is about the region that had the keys

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "gui/app/bookmarks.h"
+#include "gui/app/copying.h"
 #include "gui/app/workspaces.h"
 #include "gui/ui/controls.h"
 
@@ -14,37 +14,18 @@ namespace {
 
 constexpr float kIcon = 24.0F;
 
-enum class CopyChoice { kTsv, kMarkdown, kCommand, kView };
-
-void copy_from(Ui& ui, Workbench& workbench, const Panel& panel, CopyChoice choice) {
-  switch (choice) {
-    case CopyChoice::kTsv:
-      ui.copy(tsv_of(panel.table(workbench)));
-      break;
-    case CopyChoice::kMarkdown:
-      ui.copy(markdown_of(panel.table(workbench)));
-      break;
-    case CopyChoice::kCommand:
-      ui.copy(panel.twin(workbench));
-      break;
-    case CopyChoice::kView:
-      ui.copy(command_of_view(workbench));
-      break;
-  }
-  workbench.tell("copied");
-}
-
 void copy_menu(Ui& ui, Workbench& workbench, const Panel& panel, const Rect& rect) {
-  const bool has_run = workbench.run() != nullptr;
+  const auto can = [&](CopyChoice choice) { return can_copy(workbench, panel, choice); };
   const std::array<MenuItem, 4> items = {
-      {{.label = "Copy as TSV", .enabled = has_run && panel.table != nullptr},
-       {.label = "Copy as Markdown", .enabled = has_run && panel.table != nullptr},
-       {.label = "Copy the command line that prints it",
-        .enabled = has_run && panel.twin != nullptr},
-       {.label = "Copy the command line of this view", .enabled = has_run, .line_above = true}}};
+      {{.label = "Copy as TSV", .enabled = can(CopyChoice::kTsv)},
+       {.label = "Copy as Markdown", .enabled = can(CopyChoice::kMarkdown)},
+       {.label = "Copy the command line that prints it", .enabled = can(CopyChoice::kCommand)},
+       {.label = "Copy the command line of this view",
+        .enabled = can(CopyChoice::kView),
+        .line_above = true}}};
   const int chosen = menu_button(ui, "copy", rect, "Copy", items,
                                  {.flat = true, .tooltip = "Take the numbers elsewhere"});
-  if (chosen >= 0) copy_from(ui, workbench, panel, static_cast<CopyChoice>(chosen));
+  if (chosen >= 0) copy_from(workbench, panel, static_cast<CopyChoice>(chosen));
 }
 
 void choose_panel(Ui& ui, Layout& layout, const Panel& panel) {

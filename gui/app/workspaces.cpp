@@ -82,6 +82,13 @@ const Panel* strip_panel_of(const Layout& layout) {
   return chosen_of(layout.strip_panels, workspace.strip, workspace.id);
 }
 
+const Panel& panel_in_front(const Layout& layout, std::string_view region) {
+  const Panel* strip = strip_panel_of(layout);
+  if (region == "strip" && strip != nullptr) return *strip;
+  const Panel* own = panel_named(region);
+  return own != nullptr ? *own : main_panel_of(layout);
+}
+
 bool show_panel(Layout& layout, std::string_view panel) {
   for (const Workspace& workspace : all_workspaces()) {
     if (std::ranges::find(workspace.main, panel, &Panel::id) == workspace.main.end()) continue;

@@ -26,6 +26,9 @@ const Workspace& workspace_of(const Layout& layout);
 const Panel& main_panel_of(const Layout& layout);
 const Panel* strip_panel_of(const Layout& layout);  // null: the workspace has no strip
 
+// Of the region that has the keys.
+const Panel& panel_in_front(const Layout& layout, std::string_view region);
+
 // Goes to a panel: to the workspace that has it in its main region.
 bool show_panel(Layout& layout, std::string_view panel);
 

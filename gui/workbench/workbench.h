@@ -89,6 +89,7 @@ class Workbench {
   Overlay overlay = Overlay::kNone;
   Notice notice;
   Notes notes;             // of the active run
+  std::string region;      // that has the keys: "main", "strip", "inspector", "stages"
   bool maximized = false;  // the region that has the keys, alone
   bool quit = false;
   bool under_way = false;  // something that is shown changes soon: draw again without input

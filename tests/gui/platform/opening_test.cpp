@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/core/file.h"
@@ -28,8 +29,8 @@ TEST_CASE("window: a model is compiled while the window is drawn, and can be giv
                             {"image", std::int64_t{16}},
                             {"stem", std::string("cifar")}};
   write_file_atomic(file, onnx_bytes(build_model("resnet", deep, 1)));
-  for (const bool gives_up : {false, true}) {
-    INFO(gives_up);
+  for (const auto& [gives_up, by_mouse] : {std::pair{false, false}, {true, true}, {true, false}}) {
+    INFO(gives_up, by_mouse);
     WindowDriver window({});
     window.workbench().open(file);
     window.step();
@@ -40,7 +41,12 @@ TEST_CASE("window: a model is compiled while the window is drawn, and can be giv
       });
     };
     CHECK(says("Compiling model.onnx"));
-    if (gives_up) REQUIRE(window.click("main/overview/stop_opening"));
+    if (by_mouse) REQUIRE(window.click("main/overview/stop_opening"));
+    if (gives_up && !by_mouse) {
+      window.key("Ctrl+P");
+      window.type("Stop compiling");
+      window.key("Enter");
+    }
     window.settle();
     CHECK_FALSE(window.workbench().is_opening());
     CHECK(says("compiling was stopped") == gives_up);

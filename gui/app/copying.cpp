@@ -1,0 +1,34 @@
+// Tables as text, views as command lines.
+#include "gui/app/copying.h"
+
+#include <string>
+
+#include "gui/app/bookmarks.h"
+
+namespace trainscope::gui {
+
+bool can_copy(const Workbench& workbench, const Panel& panel, CopyChoice choice) {
+  if (workbench.run() == nullptr) return false;
+  if (choice == CopyChoice::kCommand) return panel.twin != nullptr;
+  return choice == CopyChoice::kView || panel.table != nullptr;
+}
+
+void copy_from(Workbench& workbench, const Panel& panel, CopyChoice choice) {
+  const auto text = [&]() -> std::string {
+    switch (choice) {
+      case CopyChoice::kTsv:
+        return tsv_of(panel.table(workbench));
+      case CopyChoice::kMarkdown:
+        return markdown_of(panel.table(workbench));
+      case CopyChoice::kCommand:
+        return panel.twin(workbench);
+      case CopyChoice::kView:
+        break;
+    }
+    return command_of_view(workbench);
+  };
+  workbench.copied = text();
+  workbench.tell("copied");
+}
+
+}  // namespace trainscope::gui
