@@ -15,3 +15,7 @@ endif()
 trainscope_python_test(gui.shot gui/shot_test.py $<TARGET_FILE:trainscope>)
 trainscope_python_test(gui.display gui/window_display_test.py $<TARGET_FILE:trainscope>)
 set_tests_properties(gui.shot gui.display PROPERTIES LABELS gui)
+# All of the window's tests: ctest -L gui.
+foreach(test gui_draw gui_ui gui_workbench gui_data gui_views)
+  set_property(TEST ${test} APPEND PROPERTY LABELS gui)
+endforeach()

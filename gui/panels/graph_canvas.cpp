@@ -323,10 +323,10 @@ class GraphDrawer {
     const float zoom = std::min(kMapWidth / std::max(1.0F, state_.layout.width),
                                 kMapHeight / std::max(1.0F, state_.layout.height));
     const bool all_seen = state_.camera.zoom * state_.layout.height <= view_.height + 40.0F;
-    if (all_seen || view_.width < 420.0F || view_.height < 260.0F) return;
+    if (all_seen || view_.width < 560.0F || view_.height < 320.0F) return;
     const Rect map{rect_.right() - kMapWidth - 10.0F, rect_.bottom() - kMapHeight - 10.0F,
                    kMapWidth, kMapHeight};
-    ui_.canvas().fill(map, with_alpha(ui_.theme().panel, 0.92F), 3.0F);
+    ui_.canvas().fill(map, ui_.theme().panel, 3.0F);
     ui_.canvas().outline(map, {.color = ui_.theme().line}, 3.0F);
     const Response response = ui_.hit(
         "map", map, {.kind = ItemKind::kArea, .label = "map of the graph", .focusable = false});

@@ -181,7 +181,7 @@ void draw_misses(Ui& ui, Workbench& workbench, StagesState& state, const Rect& r
   }
   if (misses.empty()) {
     return draw_empty(ui, workbench, rect, "No near misses",
-                      {.text = "every pass rewrote all that it nearly could"});
+                      {.text = "Every pass rewrote all that it nearly could."});
   }
   static constexpr std::array<TableColumn, 2> kMissColumns = {{
       {.name = "reason",

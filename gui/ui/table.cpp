@@ -12,6 +12,7 @@ namespace {
 constexpr float kCellPadding = 8.0F;
 constexpr float kLeastFlexible = 120.0F;
 constexpr float kLeastColumn = 40.0F;
+constexpr float kArrow = 12.0F;
 
 struct PlacedColumn {
   std::size_t column = 0;
@@ -22,12 +23,11 @@ struct PlacedColumn {
 float wanted_width(const Ui& ui, const TableColumn& column, const TableState& state,
                    std::size_t i) {
   if (i < state.widths.size() && state.widths[i] > 0.0F) return state.widths[i];
-  const float arrow = 14.0F;
   // Widths are for the usual sizes of text and numbers.
   const float scale =
       std::max(ui.line_height(Face::kNumber) / 13.0F, ui.line_height(Face::kText) / 14.0F);
-  return std::max(std::ceil(column.width * scale),
-                  std::ceil(ui.width(column.title, Face::kSmall)) + arrow + 2.0F * kCellPadding);
+  return std::max(std::ceil(column.width * scale), std::ceil(ui.width(column.title, Face::kSmall)) +
+                                                       kArrow + 2.0F + 2.0F * kCellPadding);
 }
 
 std::vector<PlacedColumn> placed(const Ui& ui, const Rect& rect, const TableLook& look,
@@ -130,10 +130,13 @@ class Table {
                                       .ink = ui_.theme().soft_ink});
     Rect inside = place.inset(kCellPadding, 0.0F);
     const Color ink = is_sorted || pressed.hovered ? ui_.theme().ink : ui_.theme().soft_ink;
-    if (is_sorted) {
+    if (is_sorted) {  // beside the title
+      const float title = std::ceil(ui_.width(column.title, Face::kSmall)) + 4.0F;
       const bool at_left = column.align == Align::kRight;
-      const Rect arrow = at_left ? take_left(inside, 12.0F) : take_right(inside, 12.0F);
-      ui_.text(arrow, state_.descending ? "▼" : "▲", {.face = Face::kSmall, .color = ink});
+      const float x = at_left ? inside.right() - title - kArrow : inside.x + title;
+      ui_.text({x, inside.y, kArrow, inside.height}, state_.descending ? "▼" : "▲",
+               {.face = Face::kSmall, .color = ink});
+      if (at_left) take_left(inside, kArrow);
     }
     ui_.text(inside, column.title, {.face = Face::kSmall, .color = ink, .align = column.align});
     if (!column.help.empty()) ui_.tooltip(pressed, column.help);
