@@ -74,13 +74,16 @@ bool add_memory_fact(Ui& ui, Rect& rest, std::string_view word, std::string_view
   return true;
 }
 
-std::string text_of_memory_call(const PlanView& plan, std::uint32_t id) {
+// In full, or where that is wider than its place its number and its node.
+std::string text_of_memory_call(const Ui& ui, const PlanView& plan, std::uint32_t id, float width) {
   if (id == kNoRow) return "no call";
   const PlanCall& call = plan.calls[id];
   const std::string_view op =
       call.kind == PlanCallKind::kKernel ? plan.op_of(call) : name_of(call.kind);
-  return fmt::format("call {} of {}  {}  {}  ({})", id, plan.calls.size(), op, plan.name_of(call),
-                     name_of(call.phase));
+  std::string text = fmt::format("call {} of {}  {}  {}  ({})", id, plan.calls.size(), op,
+                                 plan.name_of(call), name_of(call.phase));
+  if (ui.width(text) <= width) return text;
+  return fmt::format("call {}  {}", id, plan.name_of(call));
 }
 
 void draw_memory_summary(Ui& ui, const MemoryState& state, const PlanView& plan, const Rect& rect) {
@@ -102,7 +105,7 @@ void draw_memory_summary(Ui& ui, const MemoryState& state, const PlanView& plan,
     ui.text(take_left(rest, 120.0F), "proven least", {.color = ui.theme().good});
   }
   if (rest.width > 120.0F) {
-    ui.text(rest, text_of_memory_call(plan, call_at_cursor(state)),
+    ui.text(rest, text_of_memory_call(ui, plan, call_at_cursor(state), rest.width),
             {.color = ui.theme().soft_ink, .align = Align::kRight, .fit = Fit::kMiddle});
   }
 }

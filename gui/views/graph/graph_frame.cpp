@@ -165,11 +165,25 @@ GraphCamera first_camera(const GraphLayout& layout, ViewSize view) {
   return camera;
 }
 
+namespace {
+
+// Where a view of `seen` begins that has `middle` in its middle, as far as that shows no more than
+// a margin beside the layout's `length`; all of it is in the middle itself.
+float begin_around(float middle, float seen, float length, float margin) {
+  if (length + 2.0f * margin <= seen) return (length - seen) / 2.0f;
+  return std::clamp(middle - seen / 2.0f, -margin, length + margin - seen);
+}
+
+}  // namespace
+
 GraphCamera camera_at(const GraphLayout& layout, std::uint32_t node, ViewSize view, float zoom) {
   const LaidNode& laid = layout.nodes[node];
   GraphCamera camera{.zoom = std::clamp(zoom, kTextsFrom, kMostZoom)};
-  camera.x = laid.x + kNodeWidth / 2.0f - view.width / camera.zoom / 2.0f;
-  camera.y = laid.y + kNodeHeight / 2.0f - view.height / camera.zoom / 2.0f;
+  const float margin = kMargin / camera.zoom;
+  camera.x =
+      begin_around(laid.x + kNodeWidth / 2.0f, view.width / camera.zoom, layout.width, margin);
+  camera.y =
+      begin_around(laid.y + kNodeHeight / 2.0f, view.height / camera.zoom, layout.height, margin);
   return camera;
 }
 

@@ -29,7 +29,8 @@ struct ViewSize {
 GraphCamera fit_camera(const GraphLayout& layout, ViewSize view);
 // All of it where its boxes can be told apart then, else its beginning at its whole width.
 GraphCamera first_camera(const GraphLayout& layout, ViewSize view);
-// The node in the middle; the zoom stays where its text can be read.
+// The node in the middle, or as near to it as the ends of the layout let it be; the zoom stays
+// where its text can be read.
 GraphCamera camera_at(const GraphLayout& layout, std::uint32_t node, ViewSize view, float zoom);
 // Zooms by `factor` so that the point of the view (x, y) shows what it showed.
 GraphCamera zoomed(const GraphCamera& camera, float factor, float x, float y);

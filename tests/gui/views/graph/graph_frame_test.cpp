@@ -48,7 +48,29 @@ TEST_CASE("graph_frame: near nodes are those that the view cuts out, by comparis
       if (across && down) ++visible;
     }
     CHECK(frame.nodes.size() == visible);
-    CHECK(node_at(frame, kView.width / 2.0f, kView.height / 2.0f) == place);
+    const LaidNode& own = laid.layout.nodes[place];
+    const float x = own.x + kNodeWidth / 2.0f - camera.x;
+    const float y = own.y + kNodeHeight / 2.0f - camera.y;
+    CHECK(node_at(frame, x, y) == place);
+    CHECK(x > 0.0f);
+    CHECK(x < kView.width);
+    CHECK(y > 0.0f);
+    CHECK(y < kView.height);
+  }
+}
+
+TEST_CASE("graph_frame: a camera at a node shows no empty space where there is more to see") {
+  const Laid laid;
+  const GraphLayout& layout = laid.layout;
+  for (const ViewSize view : {kView, ViewSize{400.0f, 300.0f}, ViewSize{8000.0f, 400.0f}}) {
+    for (std::uint32_t place = 0; place < laid.picture.nodes.size(); place += 7) {
+      const GraphCamera camera = camera_at(layout, place, view, 1.0f);
+      const float left = -camera.x;  // beside the layout, in the view
+      const float right = view.width - (layout.width - camera.x);
+      const float margin = std::max(40.0f, (view.width - layout.width) / 2.0f + 1.0f);
+      CHECK(left <= margin);
+      CHECK(right <= margin);
+    }
   }
 }
 
