@@ -9,15 +9,11 @@
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
-#include "cli/flags/run_options.h"
-#include "cli/flags/train_request.h"
-#include "cli/signal_listener.h"
 #include "cli/source.h"
 #include "cli/verbs/first_nan.h"
+#include "cli/verbs/replayable.h"
 #include "engine/bundle/format.h"
-#include "engine/core/byte_count.h"
 #include "engine/core/error.h"
-#include "engine/core/numbers.h"
 #include "engine/core/safetensors.h"
 #include "engine/core/system/scratch_folder.h"
 #include "engine/core/text.h"
@@ -52,112 +48,6 @@ constexpr Flag kAtFlags[] = {
      .type = FlagType::kSwitch,
      .help = "Also with other threads, another instruction set or program: other last bits"},
 };
-
-// A step of a run, what its replay needs, and whether that gives the run's bits.
-struct Replayable {
-  // `first`: of the steps that are looked at, `last` the other end.
-  Replayable(const Invocation& given, Source run_source, std::int64_t first, std::int64_t last);
-
-  Source source;
-  std::int64_t step;  // the last that runs again
-  ReplayStart start;
-  std::vector<RunSession> sessions;  // that made the steps, the last first
-  Invocation invocation;             // with the options of the first of these
-  std::vector<std::string> differences;
-
-  TrainRequest request() const { return train_request(invocation); }
-  const RunReader& run() const { return source.run(); }
-};
-
-Source run_named(const std::string& folder) {
-  Source source = Source::open(folder);
-  require(source.is_run(), ErrorCode::kUsage, "'{}' is no run", printable(folder));
-  source.original_model();  // refuses a model that has changed since
-  return source;
-}
-
-bool is_of_at(std::string_view flag) {
-  return std::ranges::find(kAtFlags, flag, &Flag::name) != std::end(kAtFlags);
-}
-
-// Options of the call that the run had otherwise.
-std::vector<std::string> given_otherwise(const Settings& settings, const Json& options) {
-  std::vector<std::string> found;
-  for (const auto& [name, setting] : settings.all()) {
-    if (setting.origin <= Origin::kRun || is_of_at(name) || !is_recorded(name)) continue;
-    const Json* then = options.find(name);
-    const bool same = then != nullptr && *then == json_of(setting);
-    if (!same) found.push_back(fmt::format("{} says --{}", printable(setting.where), name));
-  }
-  return found;
-}
-
-const Json& options_of(const RunManifest& run, const std::vector<RunSession>& sessions) {
-  const bool old = sessions.empty() || sessions.front().options.as_object().empty();
-  return old ? run.options : sessions.front().options;
-}
-
-Replayable::Replayable(const Invocation& given, Source run_source, std::int64_t first,
-                       std::int64_t last)
-    : source(std::move(run_source)),
-      step(last),
-      start(replay_start(run(), first)),
-      sessions(sessions_between(run().manifest(), start.step, step)),
-      invocation(given.with_run(options_of(run().manifest(), sessions))
-                     .with_argument(source.model_file().string())),
-      differences(given_otherwise(invocation.settings(), options_of(run().manifest(), sessions))) {
-  const auto note = [this](const std::vector<std::string>& more) {
-    differences.insert(differences.end(), more.begin(), more.end());
-  };
-  if (!sessions.empty() && sessions.back().from_step > start.step) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("the checkpoint of step {}, which the run began from, is gone",
-                            sessions.back().from_step))
-        .hint("train with a larger --keep, so that it stays");
-  }
-  if (!sessions.empty()) note(differences_from(sessions.front(), request()));
-  for (std::size_t i = 1; i < sessions.size(); ++i) {
-    note(differences_between(sessions[i], sessions.front()));
-  }
-  if (differences.empty() || given.settings().on("not-bitwise")) return;
-  throw Error(ErrorCode::kUsage,
-              fmt::format("the step would not have the run's bits: {}", join(differences, ", ")))
-      .hint("--not-bitwise runs it all the same");
-}
-
-double median_step_ms(const RunReader& run) {
-  std::vector<double> times;
-  for (const StepRecord& step : run.metrics().steps) times.push_back(step.step_ms);
-  return median(std::move(times));
-}
-
-void tell_cost(const Replayable& of) {
-  const ReplayStart& start = of.start;
-  const double seconds = static_cast<double>(of.step - start.step) * median_step_ms(of.run()) / 1e3;
-  const std::optional<StoredPlan> plan = of.run().plan();
-  of.invocation.log().info(
-      "runs steps {} to {} again, from {}: some {:.1f} s, an arena of {}", start.step + 1, of.step,
-      start.checkpoint.empty() ? "the model as it was given" : printable(start.checkpoint.string()),
-      seconds, plan ? bytes_text(plan->view().spaces[0].bytes) : "?");
-}
-
-// A signal came, and what was replayed so far is of no use.
-struct SignalCame {
-  int exit_code;
-};
-
-Replayed replayed(const Replayable& of, NumericsRequest numerics, const fs::path& scratch) {
-  const std::stop_source stop;
-  const auto signals = std::make_shared<SignalListener>(stop);
-  Replayed result = replay(
-      {.train = of.request(), .step = of.step, .numerics = std::move(numerics), .scratch = scratch},
-      of.start, signals, stop.get_token());
-  if (signals->exit_code() != 0) throw SignalCame{signals->exit_code()};
-  const bool same = result.data == of.run().manifest().data;
-  if (same || of.invocation.settings().on("not-bitwise")) return result;
-  throw Error(ErrorCode::kUsage, "the data are not those of the run any more")
-      .hint("--not-bitwise takes them all the same");
-}
 
 bool is_named(const TraceRow& row, const std::string& value) {
   return row.value == value || row.key() == value;
@@ -307,11 +197,11 @@ Outcome shown_at(const Invocation& given) {
     const std::int64_t step = settings.integer("step");
     require(step <= done + (failed ? 1 : 0), ErrorCode::kUsage,
             "the run has {} steps: there is no step {}", done, step);
-    return value_at(Replayable(given, source, step, step), settings.text("value"));
+    return value_at(Replayable(given, source, step, step, kAtFlags), settings.text("value"));
   }
   require(failed, ErrorCode::kUsage, "the run did not end because its loss was no number: it {}",
           name_of(last.status));
-  const Replayable of(given, source, std::max<std::int64_t>(1, done), done + 1);
+  const Replayable of(given, source, std::max<std::int64_t>(1, done), done + 1, kAtFlags);
   tell_cost(of);
   NumericsRequest numerics{.all_values = false, .oracle = false, .steps = {of.step}};
   if (done > 0) numerics.steps.push_back(done);

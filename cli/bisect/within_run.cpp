@@ -1,0 +1,92 @@
+// The stages of a compilation, the kernels of a graph, a step in bf16 and fp16.
+#include "cli/bisect/within_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "cli/bisect/fault_text.h"
+#include "cli/bisect/verdict.h"
+#include "engine/bisect/step_recording.h"
+#include "engine/core/system/scratch_folder.h"
+#include "engine/session.h"
+
+namespace trainscope {
+namespace {
+
+CompileOptions in_f64(CompileOptions options) {
+  options.import.float_type = DType::kF64;
+  options.training.precision = StepPrecision::kF32;
+  options.training.keep_gradients = true;
+  options.training.keep_outputs = true;
+  options.training.optimizer.in_backward = false;
+  options.passes.keep = KeepGraphs::kAll;
+  return options;
+}
+
+}  // namespace
+
+Outcome bisect_stages_of(const BisectedModel& model, const std::string& folder,
+                         const std::map<std::string, Tensor>& inputs) {
+  const Stages stages = build_stages(model.model, in_f64(model.compile));
+  const Evaluate evaluate =
+      evaluator(op_table(), cpu_kernels(), {.threads = model.compile.lower.threads});
+  return print(bisect_stages(stages, inputs, evaluate), folder);
+}
+
+Outcome bisect_kernels_of(const BisectedModel& model, const std::string& folder,
+                          const std::map<std::string, Tensor>& inputs) {
+  CompileOptions options = model.compile;
+  options.passes.keep = KeepGraphs::kAll;
+  const Stages stages = build_stages(model.model, options);
+  return print(bisect_kernels(stages.back().graph, inputs, cpu_kernels(), options.lower.kernels,
+                              options.lower.threads),
+               folder);
+}
+
+Outcome bisect_precisions_of(const BisectedModel& model, const std::string& folder,
+                             const StepStart& begun) {
+  std::vector<StepPrecision> precisions = {model.compile.training.precision};
+  if (precisions.front() == StepPrecision::kF32) {
+    precisions = {StepPrecision::kBF16, StepPrecision::kF16};
+  }
+  CompileOptions plain = model.compile;
+  plain.training.precision = StepPrecision::kF32;
+  const DefinedStep step(model.model, plain);
+  Json facts = Json::array();
+  Outcome outcome;
+  for (const StepPrecision precision : precisions) {
+    CompileOptions low = model.compile;
+    low.training.precision = precision;
+    const UnfusedStep rounded(model.model, low, UnfusedEnd::kUpdate);
+    const ScratchFolder scratch;
+    record_steps({.step = rounded,
+                  .graph = rounded.graph(),
+                  .evaluate = rounded.evaluate(),
+                  .schedule = model.schedule},
+                 {begun.batches.front()}, {.producer = "trainscope", .version = "", .mode = "all"},
+                 Folder::open(scratch.path()));
+    BisectedRun side{.name = std::string(name_of(precision)),
+                     .folder = folder,
+                     .trace = profiler::IndexedTrace(profiler::Trace::open(scratch.path()))};
+    side.found = replay_run({.step = step,
+                             .trace = side.trace,
+                             .limit_of = [](std::size_t) { return 1.0; },
+                             .schedule = model.schedule,
+                             .start = nullptr,
+                             .steps = {1},
+                             .rounding = precision == StepPrecision::kBF16 ? 0x1p-8 : 0x1p-11});
+    Outcome one = verdict({&side}, fmt::format("trainscope compare {} RUN_IN_{} --only tensors",
+                                               folder, name_of(precision)));
+    outcome.text += fmt::format("{}: {}", name_of(precision), one.text);
+    outcome.exit_code = std::max(outcome.exit_code, one.exit_code);
+    facts.push_back(std::move(one.facts));
+  }
+  outcome.facts = Json::object({{"between", "precisions"}});
+  outcome.facts.set("precisions", std::move(facts));
+  return outcome;
+}
+
+}  // namespace trainscope

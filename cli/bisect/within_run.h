@@ -1,0 +1,22 @@
+// What is to blame within one run: a pass, a kernel, a precision.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "cli/bisect/bisected_model.h"
+#include "cli/command.h"
+
+namespace trainscope {
+
+// `inputs`: of a micro-batch of the run's, by name.
+Outcome bisect_stages_of(const BisectedModel& model, const std::string& folder,
+                         const std::map<std::string, Tensor>& inputs);
+Outcome bisect_kernels_of(const BisectedModel& model, const std::string& folder,
+                          const std::map<std::string, Tensor>& inputs);
+// The step in a type of two bytes, node by node, against its definition: what is off by more than
+// that type's rounding. In the run's precision, or, of one in f32, in bf16 and fp16.
+Outcome bisect_precisions_of(const BisectedModel& model, const std::string& folder,
+                             const StepStart& begun);
+
+}  // namespace trainscope

@@ -1,0 +1,126 @@
+// bisect as a user calls it: runs that agree, an optimizer that is not the same, traces of other
+// engines, one run by itself.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "tests/cli/program_runner.h"
+
+namespace trainscope::test {
+namespace {
+
+const std::string kModels = std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/models/";
+const std::string kTraces = std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/numerics/";
+
+std::string train(const std::string& model, const std::filesystem::path& to,
+                  const std::vector<std::string>& flags = {}, const std::string& rate = "0.001") {
+  std::vector<std::string> words = {"train",    kModels + model + "/model.onnx",
+                                    "--data",   "synthetic",
+                                    "--lr",     rate,
+                                    "--steps",  "2",
+                                    "--quiet",  "--record-numerics",
+                                    "--run-dir"};
+  words.push_back(to.string());
+  words.insert(words.end(), flags.begin(), flags.end());
+  const Finished finished = run(words);
+  CAPTURE(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  return to.string();
+}
+
+TEST_CASE("bisect: runs that differ by rounding have no culprit") {
+  for (const std::string model : {"gpt2", "bert", "resnet18", "lenet"}) {
+    CAPTURE(model);
+    const TemporaryFolder folder;
+    const std::string a = train(model, folder / "a", {"--threads", "2"});
+    const std::string b = train(model, folder / "b", {"--threads", "1", "--kernels", "reference"});
+    const Finished found = run({"bisect", a, b, "--not-bitwise", "--json"});
+    CAPTURE(found.err);
+    CAPTURE(found.out);
+    CHECK(found.exit_code == 0);
+    CHECK(found.json().at("culprit").is_null());
+    CHECK(found.json().at("judged").as_int() > 40);
+  }
+}
+
+TEST_CASE("bisect: another optimizer is named, and what of it is other") {
+  struct Other {
+    std::vector<std::string> flags;
+    std::string cause;
+    std::string rate = "0.001";
+  };
+  const Other others[] = {{{"--eps", "1e-6"}, "epsilon"},
+                          {{"--weight-decay", "0.02"}, "weight_decay"},
+                          {{"--betas", "0.9,0.95"}, "beta2"},
+                          {{}, "2 times as far", "0.002"}};
+  const TemporaryFolder folder;
+  const std::string a = train("gpt2", folder / "a");
+  for (const Other& other : others) {
+    CAPTURE(other.cause);
+    const std::string b =
+        train("gpt2", folder / ("b" + other.cause.substr(0, 4)), other.flags, other.rate);
+    const Finished found = run({"bisect", a, b, "--json"});
+    CAPTURE(found.err);
+    CAPTURE(found.out);
+    CHECK(found.exit_code == 9);
+    const Json culprit = found.json().at("culprit");
+    CHECK(culprit.at("run").as_string() == "B");
+    CHECK(culprit.at("kind").as_string() == "optimizer");
+    CHECK(culprit.at("phase").as_string() == "update");
+    CHECK(culprit.at("step").as_int() == 1);
+    CHECK(text_has(culprit.at("cause").as_string(), other.cause));
+    CHECK(text_has(culprit.at("command").as_string(), "trainscope at"));
+  }
+}
+
+TEST_CASE("bisect: traces of PyTorch and Trainscope without a run") {
+  const Finished found = run({"bisect", kTraces + "mlp-trainscope", kTraces + "mlp-pytorch",
+                              "--model", kModels + "mlp/model.onnx", "--json"});
+  CAPTURE(found.err);
+  CAPTURE(found.out);
+  CHECK(found.exit_code == 0);
+  CHECK(found.json().at("judged").as_int() > 40);
+  const Finished without =
+      run({"bisect", kTraces + "mlp-trainscope", kTraces + "mlp-pytorch", "--json"});
+  CHECK(without.exit_code == 2);
+  CHECK(text_has(without.out, "--model FILE"));
+}
+
+TEST_CASE("bisect: a run by itself") {
+  for (const std::string model : {"mlp", "gpt2", "resnet18"}) {
+    CAPTURE(model);
+    const TemporaryFolder folder;
+    const std::string a = train(model, folder / "a");
+    for (const std::string between : {"", "stages", "kernels"}) {
+      CAPTURE(between);
+      std::vector<std::string> words = {"bisect", a, "--json"};
+      if (!between.empty()) words.insert(words.end(), {"--between", between});
+      const Finished found = run(words);
+      CAPTURE(found.err);
+      CAPTURE(found.out);
+      CHECK(found.exit_code == 0);
+      CHECK(found.json().at("culprit").is_null());
+    }
+  }
+}
+
+TEST_CASE("bisect: refusals") {
+  const TemporaryFolder folder;
+  const std::string a = train("mlp", folder / "a");
+  const std::string b = train("mlp", folder / "b", {"--seed", "9"});
+  const std::string c = train("lenet", folder / "c");
+  const auto refused = [](const std::vector<std::string>& words, const std::string& said) {
+    const Finished finished = run(words);
+    CAPTURE(finished.err);
+    CHECK(finished.exit_code == 2);
+    CHECK(text_has(finished.err, said));
+  };
+  refused({"bisect", a, b}, "different batches");
+  refused({"bisect", a, c}, "different models");
+  refused({"bisect", a, b, "--between", "stages"}, "give RUN_A alone");
+  refused({"bisect", a, kModels}, "no trace of its numbers");
+  refused({"bisect", a, "--between", "devices"}, "--between");
+}
+
+}  // namespace
+}  // namespace trainscope::test
