@@ -86,6 +86,26 @@ TEST_CASE("bisect: traces of PyTorch and Trainscope without a run") {
   CHECK(text_has(without.out, "--model FILE"));
 }
 
+// The second Relu passes all of its gradient on, from step 2 on.
+TEST_CASE("bisect: a trace with a mistake, beside those of two engines") {
+  for (const std::string other : {"mlp-trainscope", "mlp-pytorch"}) {
+    CAPTURE(other);
+    const Finished found =
+        run({"bisect", kTraces + other, kTraces + "mlp-planted", "--model",
+             kModels + "mlp/model.onnx", "--loss", "cross_entropy:output=logits,labels=labels",
+             "--optimizer", "sgd", "--lr", "0.02", "--json"});
+    CAPTURE(found.err);
+    CAPTURE(found.out);
+    REQUIRE(found.exit_code == 9);
+    const Json culprit = found.json().at("culprit");
+    CHECK(culprit.at("run").as_string() == "B");
+    CHECK(culprit.at("step").as_int() == 2);
+    CHECK(culprit.at("phase").as_string() == "backward");
+    CHECK(culprit.at("node").as_string() == "/3/Relu");
+    CHECK(culprit.at("value").as_string() == "dact:/2/Gemm_output_0");
+  }
+}
+
 TEST_CASE("bisect: a run by itself") {
   for (const std::string model : {"mlp", "gpt2", "resnet18"}) {
     CAPTURE(model);
