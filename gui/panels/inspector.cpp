@@ -80,7 +80,9 @@ void draw_link(Ui& ui, Workbench& workbench, const Rect& rect, const InspectionR
              {.kind = ItemKind::kRow, .label = row.text, .value = row.target, .ink = theme.accent});
   const Surface surface(ui, rect, pressed.hovered ? theme.hovered : ui.paper(), 3.0F);
   Rect rest = rect.inset(4.0F, 0.0F);
-  const float detail = std::min(rest.width * 0.5F, ui.width(row.detail, Face::kSmall) + 8.0F);
+  // What the name leaves, and not less than a good third.
+  const float room = std::max(rest.width * 0.38F, rest.width - ui.width(row.text) - 8.0F);
+  const float detail = std::min(room, ui.width(row.detail, Face::kSmall) + 8.0F);
   ui.text(
       take_right(rest, detail), row.detail,
       {.face = Face::kSmall, .color = theme.soft_ink, .align = Align::kRight, .fit = Fit::kMiddle});
