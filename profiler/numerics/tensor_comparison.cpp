@@ -141,6 +141,7 @@ class Comparer {
     check_models();
     result_.steps = common_steps(a_.trace(), b_.trace());
     check_inputs(a_, b_, result_.steps.front());
+    same_program_ = own_rows(a_.trace()) == own_rows(b_.trace());
     for (std::size_t i = 0; i < a_.trace().rows().size(); ++i) add(i);
     find_unpaired();
     result_.measured = limits_.measured();
@@ -174,13 +175,24 @@ class Comparer {
 
   void add(std::size_t index) {
     const TraceRow& row = a_.row(index);
-    if (!is_common(row.step)) return;
+    if (!is_common(row.step) || (row.kind == TraceKind::kOwn && !same_program_)) return;
     std::optional<std::size_t> other = b_.find(row.step, row.micro_batch, row.key());
     if (!other) other = by_other_name(row);
     if (!other || !paired_.insert(*other).second) return;
     ComparedTensor tensor{.row_a = index, .row_b = *other, .key = row.key()};
     judge(row, b_.row(*other), tensor);
     result_.tensors.push_back(std::move(tensor));
+  }
+
+  // What values are named that an engine alone has, and made by, in the first common step: numbers
+  // in these names mean others in another program.
+  std::vector<std::pair<std::string, std::string>> own_rows(const Trace& trace) const {
+    std::vector<std::pair<std::string, std::string>> rows;
+    for (const TraceRow& row : trace.rows()) {
+      if (row.kind != TraceKind::kOwn || row.step != result_.steps.front()) continue;
+      rows.emplace_back(row.value, row.op);
+    }
+    return rows;
   }
 
   // The row of B that A has under this row's name: B's name is one that A says has these elements.
@@ -263,6 +275,7 @@ class Comparer {
   IndexedTrace b_;
   Limits limits_;
   TensorComparison result_;
+  bool same_program_ = false;
   std::unordered_set<std::size_t> paired_;  // rows of B
   std::multimap<std::string, std::string> names_of_a_;
 };

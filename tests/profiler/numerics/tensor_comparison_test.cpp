@@ -128,6 +128,29 @@ TEST_CASE("compare: names lead to rows of other names") {
   CHECK(tensor_of(compare_tensors(b, a), "act:other").verdict == TensorVerdict::kSame);
 }
 
+// The first two have the same program, the third has one with a node less.
+TEST_CASE("compare: an engine's own values are held against those of the same program alone") {
+  const TraceFolder folders[3];
+  for (int i = 0; i < 3; ++i) {
+    TraceWriter writer(folders[i].folder(), {.producer = "test", .version = "1"});
+    add_row(writer, row(TraceKind::kActivation, "x", TracePhase::kForward), numbers(0.0, 2));
+    const auto add_own = [&](const std::string& name, std::uint64_t seed) {
+      TraceRow own = row(TraceKind::kOwn, name, TracePhase::kBackward);
+      own.op = "MatMul";
+      add_row(writer, own, numbers(0.0, seed));
+    };
+    if (i < 2) add_own("grad/MatMul_1", 3);
+    add_own(i < 2 ? "grad/MatMul_2" : "grad/MatMul_1", 4);
+    writer.sync();
+  }
+  const Trace a = Trace::open(folders[0].path);
+  CHECK(compare_tensors(a, Trace::open(folders[1].path)).tensors.size() == 3);
+  const TensorComparison other = compare_tensors(a, Trace::open(folders[2].path));
+  CHECK(other.tensors.size() == 1);
+  CHECK_FALSE(other.first.has_value());
+  CHECK(other.only_a.empty());
+}
+
 TEST_CASE("compare: other models, batches and steps are refused with the difference") {
   CHECK_THROWS_WITH_AS(compared({}, {.model = "cd"}), doctest::Contains("different models"), Error);
   CHECK_THROWS_WITH_AS(compared({}, {.input = 0.5}), doctest::Contains("input 'ids' of step 1"),
