@@ -63,18 +63,16 @@ BisectedModel bisected_model(const Invocation& given, const std::string& folder,
 }
 
 profiler::Trace with_elements(const Invocation& given, const std::string& folder,
-                              const std::vector<std::int64_t>& steps, bool all_values,
-                              std::span<const Flag> own, const std::filesystem::path& scratch) {
+                              const std::vector<std::int64_t>& steps, std::span<const Flag> own,
+                              const std::filesystem::path& scratch) {
   std::set<std::int64_t> wanted(steps.begin(), steps.end());
   for (const std::int64_t step : steps) {
     if (step > 1) wanted.insert(step - 1);
   }
   const Replayable of(given, run_named(folder), steps.front(), steps.back(), own);
   tell_cost(of);
-  NumericsRequest numerics{.all_values = all_values,
-                           .oracle = false,
-                           .steps = {wanted.begin(), wanted.end()},
-                           .full = {"*"}};
+  NumericsRequest numerics{
+      .all_values = false, .oracle = false, .steps = {wanted.begin(), wanted.end()}, .full = {"*"}};
   return *replayed(of, std::move(numerics), scratch).trace;
 }
 

@@ -28,10 +28,10 @@ BisectedModel bisected_model(const Invocation& invocation, const std::string& fo
 // Whether bisected_model() can say it of this folder.
 bool knows_model(const std::string& folder);
 
-// The run's steps recorded once more with all elements, and what each began with. Throws as
-// Replayable and replayed().
+// The run's steps recorded once more as they ran, with all elements, and what each began with.
+// Throws as Replayable and replayed().
 profiler::Trace with_elements(const Invocation& invocation, const std::string& folder,
-                              const std::vector<std::int64_t>& steps, bool all_values,
-                              std::span<const Flag> own, const std::filesystem::path& scratch);
+                              const std::vector<std::int64_t>& steps, std::span<const Flag> own,
+                              const std::filesystem::path& scratch);
 
 }  // namespace trainscope

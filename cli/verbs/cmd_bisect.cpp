@@ -68,11 +68,12 @@ bool is_complete(const IndexedTrace& trace, const std::vector<std::int64_t>& ste
 // A trace of a run of ours with all elements, if a replay gives its bits; else as it is.
 void complete(BisectedRun& side, const std::vector<std::int64_t>& steps,
               const Invocation& invocation, const fs::path& scratch) {
-  if (!knows_model(side.folder) || is_complete(side.trace, steps)) return;
+  // With --record-values all rows are of the step computed once more, not of the one that was run.
+  const bool as_it_ran = side.trace.trace().header().mode != "all";
+  if (!knows_model(side.folder) || (as_it_ran && is_complete(side.trace, steps))) return;
   try {
-    const bool all = side.trace.trace().header().mode == "all";
     side.trace = IndexedTrace(
-        with_elements(invocation, side.folder, steps, all, kBisectFlags, scratch / side.name));
+        with_elements(invocation, side.folder, steps, kBisectFlags, scratch / side.name));
     side.limits.clear();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUsage) throw;
@@ -186,8 +187,7 @@ Outcome bisect_one(const Invocation& invocation) {
   const ScratchFolder scratch;
   const auto recorded = [&] {
     if (!is_run) return IndexedTrace(*trace);
-    const bool all = trace && trace->header().mode == "all";
-    return IndexedTrace(with_elements(invocation, folder, {at}, all, kBisectFlags, scratch.path()));
+    return IndexedTrace(with_elements(invocation, folder, {at}, kBisectFlags, scratch.path()));
   };
   BisectedRun run{.name = "the run", .folder = folder, .trace = recorded()};
   if (!settings.has("between")) return bisect_alone(model, run, at);

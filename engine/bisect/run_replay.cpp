@@ -58,7 +58,13 @@ class Replayer {
       replay_.run_micro_step(step, micro, inputs);
       carry_statistics(inputs);
     }
-    replay_.run_update(step, inputs);
+    if (has_own_gradients()) replay_.run_update(step, inputs);
+  }
+
+  // A trace of all values is of a step that our engine computed once more: its update read others.
+  bool has_own_gradients() const {
+    const profiler::TraceHeader& header = run_.trace.trace().header();
+    return header.producer != "trainscope" || header.mode != "all";
   }
 
   // What the forward phase made of running statistics is what the next micro-batch reads.

@@ -124,6 +124,26 @@ TEST_CASE("bisect: a run by itself") {
   }
 }
 
+// Micro-batches, a type of two bytes, updates within the backward phase, nodes that run twice;
+// values that were computed once more for their rows.
+TEST_CASE("bisect: other kinds of steps have no culprit") {
+  const std::vector<std::string> kinds[] = {{"--accumulate", "2"},
+                                            {"--precision", "bf16"},
+                                            {"--optimizer-in-backward"},
+                                            {"--recompute", "1"},
+                                            {"--record-values", "all", "--clip", "0.5"}};
+  const TemporaryFolder folder;
+  for (std::size_t i = 0; i < std::size(kinds); ++i) {
+    CAPTURE(kinds[i].front());
+    const std::string a = train("gpt2", folder / std::to_string(i), kinds[i]);
+    const Finished found = run({"bisect", a, "--step", "2", "--json"});
+    CAPTURE(found.err);
+    CAPTURE(found.out);
+    CHECK(found.exit_code == 0);
+    CHECK(found.json().at("judged").as_int() > 100);
+  }
+}
+
 TEST_CASE("bisect: refusals") {
   const TemporaryFolder folder;
   const std::string a = train("mlp", folder / "a");
