@@ -1,8 +1,6 @@
 // Memory from the operating system, copies by memcpy, kernels by calls.
 #include "kernels/cpu/cpu_device.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -13,13 +11,13 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/support/pages.h"
 #include "kernels/cpu/support/parallel_chunks.h"
 #include "kernels/cpu/support/threads.h"
 
 namespace trainscope::cpu {
 namespace {
 
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 constexpr int kTimedRounds = 5;
 constexpr MemorySpace kMemory{.name = "memory", .alignment_bytes = 64};
 constexpr DeviceFacts kFacts{.name = "cpu", .device = kMemory, .host = kMemory, .replays = false};
@@ -72,32 +70,6 @@ void fork_tiles(int tiles, const ThreadWatch* watch, void* context,
   parallel_chunks(tiles, tiles, [&](std::int64_t tile) { body(context, static_cast<int>(tile)); });
 }
 
-// Whole huge pages where there are some of them: then which bytes lie in one does not depend on
-// where the system happens to map them, and steps of two processes take the same time.
-std::size_t mapped_bytes(std::size_t bytes) {
-  if (bytes < 4 * kHugePageBytes) return std::max<std::size_t>(bytes, 1);
-  return (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
-}
-
-std::byte* map_new(std::size_t bytes) {
-  void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
-}
-
-// Of mapped_bytes(); null where the system refuses, with errno. Huge pages begin at a multiple of
-// their size: what lies before the first and behind the last is given back.
-std::byte* map_pages(std::size_t bytes) {
-  if (bytes < 4 * kHugePageBytes) return map_new(bytes);
-  std::byte* const pages = map_new(bytes + kHugePageBytes);
-  if (pages == nullptr) return nullptr;
-  const std::size_t past = reinterpret_cast<std::uintptr_t>(pages) % kHugePageBytes;
-  const std::size_t before = past == 0 ? 0 : kHugePageBytes - past;
-  if (before > 0) munmap(pages, before);
-  if (before < kHugePageBytes) munmap(pages + before + bytes, kHugePageBytes - before);
-  madvise(pages + before, bytes, MADV_HUGEPAGE);
-  return pages + before;
-}
-
 class CpuDevice final : public Device {
  public:
   CpuDevice() : kernels_(cpu_kernels()) {}
@@ -114,17 +86,14 @@ class CpuDevice final : public Device {
 
   // Pages cost memory only once touched; huge pages where there are any.
   DeviceStatus allocate(Space, std::size_t bytes, std::byte** memory) override {
-    const std::size_t mapped = mapped_bytes(bytes);
-    *memory = map_pages(mapped);
+    *memory = map_pages(bytes);
     if (*memory == nullptr) {
       return {.code = DeviceStatus::Code::kOutOfMemory,
               .message = std::error_code(errno, std::generic_category()).message()};
     }
     return {};
   }
-  void release(Space, std::byte* memory, std::size_t bytes) override {
-    munmap(memory, mapped_bytes(bytes));
-  }
+  void release(Space, std::byte* memory, std::size_t bytes) override { unmap_pages(memory, bytes); }
 
   DeviceStatus copy(Stream, std::byte* to, const std::byte* from, std::size_t bytes) override {
     return add(Copy{to, from, bytes});

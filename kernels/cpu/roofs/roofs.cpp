@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
+#include <cstddef>
 #include <limits>
-#include <memory>
 #include <new>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "kernels/cpu/gemm/gemm_tile.h"
 #include "kernels/cpu/roofs/cache_sizes.h"
 #include "kernels/cpu/roofs/memory_loops.h"
+#include "kernels/cpu/support/pages.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/processor.h"
 #include "kernels/cpu/support/rounding.h"
@@ -91,12 +91,14 @@ double least_seconds(int threads, double seconds, F f) {
 
 // --- Bytes ---------------------------------------------------------------------------------------
 
-// Lines of each thread, touched by it first.
+// Lines of each thread, touched by it first, in pages as programs' arenas have them.
 class Lines {
  public:
-  Lines(int threads, std::int64_t of_thread) : of_thread_(round_up(of_thread, kLinesTogether)) {
-    const auto count = static_cast<std::size_t>(threads) * static_cast<std::size_t>(of_thread_);
-    memory_.reset(static_cast<Line*>(std::aligned_alloc(sizeof(Line), count * sizeof(Line))));
+  Lines(int threads, std::int64_t of_thread)
+      : of_thread_(round_up(of_thread, kLinesTogether)),
+        bytes_(static_cast<std::size_t>(threads) * static_cast<std::size_t>(of_thread_) *
+               sizeof(Line)),
+        memory_(map_pages(bytes_)) {
     if (memory_ == nullptr) throw std::bad_alloc();
     parallel_for(threads, threads, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t thread = begin; thread < end; ++thread) {
@@ -104,14 +106,18 @@ class Lines {
       }
     });
   }
-  Line* lines(std::int64_t thread) { return memory_.get() + thread * of_thread_; }
+  ~Lines() { unmap_pages(memory_, bytes_); }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+
+  Line* lines(std::int64_t thread) {
+    return reinterpret_cast<Line*>(memory_) + thread * of_thread_;
+  }
 
  private:
-  struct Free {
-    void operator()(Line* memory) const { std::free(memory); }
-  };
   std::int64_t of_thread_;
-  std::unique_ptr<Line, Free> memory_;
+  std::size_t bytes_;
+  std::byte* memory_;
 };
 
 struct Traffic {
