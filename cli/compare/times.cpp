@@ -82,7 +82,17 @@ std::string change_text(const ComparedRow& row, const Comparison& both) {
   return fmt::format("{:+.1f}%", 100.0 * both.change(row));
 }
 
+// Of machines that were not alike.
+std::string machine_text(const profiler::MachineDifference& machine) {
+  return fmt::format(
+      "the machine itself differs: for the same work B's clock takes {:.2f} times as long, its "
+      "threads' exchange of bytes {:.2f} times; no row is said to have changed by itself. Repeat "
+      "the runs, one behind the other\n",
+      machine.clock, machine.usual_exchange);
+}
+
 std::string changes_text(const Comparison& both) {
+  if (!both.machine.is_alike()) return machine_text(both.machine);
   std::string text = fmt::format("rows have {:+.1f}% in common and differ by {:.1f}%; beyond that ",
                                  100.0 * (both.common_ratio - 1.0), 100.0 * both.between);
   const std::vector<const ComparedRow*> rows = changed_rows(both);
@@ -94,16 +104,6 @@ std::string changes_text(const Comparison& both) {
   return text + "\n";
 }
 
-// Nothing where it is alike, or was not measured.
-std::string machine_text(const profiler::MachineDifference& machine) {
-  if (machine.is_alike()) return "";
-  return fmt::format(
-      "the machine itself differs: for the same work B's clock takes {:.2f} times as long, its "
-      "threads' exchange of bytes {:.2f} times; no row is said to have changed by itself. Repeat "
-      "the runs, one behind the other\n",
-      machine.clock, machine.usual_exchange);
-}
-
 std::string text_of(const Comparison& both, std::size_t top) {
   std::string text = fmt::format(
       "medians and median absolute deviations of {} and {} steps, in ms; % is of undisturbed "
@@ -111,7 +111,7 @@ std::string text_of(const Comparison& both, std::size_t top) {
       both.step.a.count, both.step.b.count, "A", "+-", "B", "+-", "B - A", "%");
   text += row_text(both.step);
   for (std::size_t i = 0; i < std::min(top, both.rows.size()); ++i) text += row_text(both.rows[i]);
-  return text + machine_text(both.machine) + changes_text(both);
+  return text + changes_text(both);
 }
 
 Json facts_of(const Comparison& both, Json rows) {

@@ -97,6 +97,7 @@ void RunProfiler::open() {
 void RunProfiler::close() {
   listens_ = {};
   if (open_ == nullptr) return;
+  if (last_ != 0) probe_machine(last_);
   write();
   open_->file.sync();
   const std::uint64_t dropped = open_->recorder.dropped();
@@ -208,7 +209,6 @@ void RunProfiler::step_end(const StepRecord& step, std::int64_t /*used_bytes*/) 
   end();
   count_step(step);
   last_ = step.step;
-  if (step.step == steps_.to) probe_machine(step.step);
   if (Clock::monotonic_ns() - open_->written_ns > kLongestUnwrittenNs) return write();
   write_if_many(Recorder::kLaneEvents / 8);
 }

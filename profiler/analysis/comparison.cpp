@@ -81,8 +81,8 @@ void find_common(Comparison& both) {
 
 bool Comparison::is_changed(const ComparedRow& row) const {
   if (!is_large(row, step)) return false;
-  if (!row.is_in_both()) return true;
   if (!machine.is_alike()) return false;
+  if (!row.is_in_both()) return true;
   return std::abs(std::log(row.ratio() / common_ratio)) > kSignificant * row.error(between);
 }
 

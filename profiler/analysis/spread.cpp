@@ -69,7 +69,9 @@ Spread spread_of(std::span<const double> step_ns) {
 
 Spread spread_of(std::span<const double> step_ns, std::span<const std::size_t> run_steps) {
   Spread spread = spread_of(step_ns);
-  if (run_steps.size() < 2 || spread.low <= 0.0) return spread;
+  if (run_steps.size() < 2) return spread;
+  spread.block_lows.clear();  // they would be of several runs
+  if (spread.low <= 0.0) return spread;
   std::vector<double> logarithms;
   double squares = 0.0;  // of the runs' drifts
   std::size_t begin = 0;
@@ -84,7 +86,6 @@ Spread spread_of(std::span<const double> step_ns, std::span<const std::size_t> r
   const double mean = std::accumulate(logarithms.begin(), logarithms.end(), 0.0) / runs;
   double apart = 0.0;
   for (const double value : logarithms) apart += (value - mean) * (value - mean);
-  spread.block_lows.clear();
   spread.low = std::exp(mean);
   spread.drift = std::sqrt((squares / runs + apart / (runs - 1.0)) / runs);
   spread.runs = logarithms.size();

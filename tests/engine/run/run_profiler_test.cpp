@@ -88,9 +88,13 @@ TEST_CASE("profile: the steps that were asked for, each with all that it does") 
   CHECK(ids_of(events, EventKind::kStepPart) ==
         std::vector<std::uint32_t>{0, 0, 1, 0, 0, 1, 0, 0, 1});
   // The machine is measured before the first step and behind the last one.
-  CHECK(ids_of(events, EventKind::kProbe) == std::vector<std::uint32_t>{3, 5});
+  // Where a step takes long, between them too.
+  const std::vector<std::uint32_t> probes = ids_of(events, EventKind::kProbe);
+  REQUIRE(probes.size() >= 2);
+  CHECK(probes.front() == 3);
+  CHECK(probes.back() == 5);
   for (const EventKind kind : {EventKind::kClockSpeed, EventKind::kExchangeSpeed}) {
-    CHECK(ids_of(events, kind) == std::vector<std::uint32_t>{3, 5});
+    CHECK(ids_of(events, kind) == probes);
     for (const Event& event : only(events, kind)) CHECK(event.number() > 0.0);
   }
   for (const EventKind kind : {EventKind::kResidentBytes, EventKind::kTaskClock,

@@ -211,6 +211,9 @@ TEST_CASE("comparison: on machines that were not alike no row changed, and no st
   b.machines = {{.clock = 700, .exchange = 60, .usual_exchange = 60}};
   const Comparison moved = compare_profiles(a, b);
   CHECK(changed_in(moved).empty());
+  b.rows.push_back({.name = "Tanh", .step_ns = std::vector<double>(5, 100e3)});
+  CHECK(changed_in(compare_profiles(a, b)).empty());
+  b.rows.pop_back();
   CHECK_FALSE(moved.is_slower(0.05));  // twice as long would be explained
   b.machines = a.machines;
   const Comparison alike = compare_profiles(a, b);

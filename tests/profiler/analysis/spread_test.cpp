@@ -82,6 +82,10 @@ TEST_CASE("spread: of several runs, how far they are apart over the root of thei
   std::vector<double> half(40, 0.0);
   half.insert(half.end(), 360, 50.0);
   CHECK(spread_of(half, std::vector<std::size_t>{40, 360}).runs == 1);
+  std::vector<double> rare(79, 50.0);
+  rare.insert(rare.end(), 321, 60.0);
+  rare[40] = 0.0;
+  CHECK(spread_of(rare, std::vector<std::size_t>{41, 359}).block_lows.empty());
 }
 
 }  // namespace
