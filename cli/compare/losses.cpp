@@ -23,6 +23,8 @@ using profiler::LossWindow;
 using profiler::PairedLosses;
 using profiler::WelchLosses;
 
+constexpr std::string_view kNoCommonStep = "they have no step in common";
+
 using RunPairs = std::vector<std::pair<const LossRun*, const LossRun*>>;
 
 // Rows of a trace, the mean over micro-batches.
@@ -53,12 +55,21 @@ std::string option_of(const RunManifest& run, std::string_view name) {
   return option == nullptr ? "" : option->dump();
 }
 
+// The hash of its model file; empty: not known.
+std::string model_of(const LossRun& run) {
+  if (run.manifest) return run.manifest->model.get_or("xxh3", "");
+  const std::optional<profiler::Trace> trace = find_trace(run.folder);
+  return trace ? trace->header().model : "";
+}
+
 // What keeps two runs' losses from being compared at all; empty: nothing does.
 std::string other_task(const LossRun& a, const LossRun& b) {
+  const std::string model_a = model_of(a);
+  const std::string model_b = model_of(b);
+  if (!model_a.empty() && !model_b.empty() && model_a != model_b) return "the models are others";
   if (!a.manifest || !b.manifest) return {};
   const RunManifest& x = *a.manifest;
   const RunManifest& y = *b.manifest;
-  if (x.model.get_or("xxh3", "") != y.model.get_or("xxh3", "")) return "the models are others";
   if (!(identity_of(x.data) == identity_of(y.data))) return "the data are others";
   if (a.examples != b.examples) {
     return fmt::format("steps have {} and {} examples", a.examples, b.examples);
@@ -175,8 +186,7 @@ PairOutcome pair_outcome(const LossRun& a, const LossRun& b, const std::string& 
   set_losses(training, "training");
   set_losses(validation, "validation");
   outcome.facts.set("differs", outcome.differs);
-  outcome.text =
-      training.steps.empty() ? "they have no step in common\n" : pairs_text(training, top, b_name);
+  outcome.text = pairs_text(training, top, b_name);
   if (!validation.steps.empty()) {
     const LossPair& largest = validation.steps[validation.largest];
     outcome.text += fmt::format("validation losses differ by {:.2e} at most (after step {})\n",
@@ -203,8 +213,21 @@ Json window_json(const LossWindow& window) {
                        {"p", window.p}});
 }
 
+Outcome not_tested(const std::string& reason, const LossSides& sides) {
+  const LossRun& a = sides.a.front();
+  const LossRun& b = sides.b.front();
+  Outcome outcome;
+  outcome.facts = Json::object({{"test", "none"}, {"reason", reason}, {"differs", Json()}});
+  outcome.text =
+      fmt::format("losses are not tested: {}\nlast   A {:.9g} at step {}, {} {:.9g} at step {}\n",
+                  reason, a.curve.rbegin()->second, a.curve.rbegin()->first, sides.b_name,
+                  b.curve.rbegin()->second, b.curve.rbegin()->first);
+  return outcome;
+}
+
 Outcome by_welch(const LossSides& sides) {
   const WelchLosses both = profiler::compare_by_welch(curves_of(sides.a), curves_of(sides.b));
+  if (both.windows.empty()) return not_tested(std::string(kNoCommonStep), sides);
   Json windows = Json::array();
   std::string rows;
   for (const LossWindow& window : both.windows) {
@@ -227,7 +250,6 @@ Outcome by_welch(const LossSides& sides) {
       "{} steps\n",
       sides.a.size(), seeds_text(seeds_of(sides.a)), sides.b.size(), b,
       seeds_text(seeds_of(sides.b)), both.steps);
-  if (both.windows.empty()) return outcome;
   outcome.text += both.first
                       ? fmt::format("{} differs in steps {} to {}, by more than seeds do\n", b,
                                     both.windows[*both.first].from, both.windows[*both.first].to)
@@ -240,6 +262,10 @@ Outcome by_welch(const LossSides& sides) {
 }
 
 Outcome by_seed(const RunPairs& pairs, const LossSides& sides, std::size_t top) {
+  const bool share_no_step = std::ranges::any_of(pairs, [](const auto& pair) {
+    return profiler::compare_paired(pair.first->curve, pair.second->curve).steps.empty();
+  });
+  if (share_no_step) return not_tested(std::string(kNoCommonStep), sides);
   const bool of_engines = !sides.a.front().manifest || !sides.b.front().manifest;
   Outcome outcome;
   outcome.text = fmt::format(
@@ -259,18 +285,6 @@ Outcome by_seed(const RunPairs& pairs, const LossSides& sides, std::size_t top) 
                                 {"limit", profiler::kSameSeedLimit},
                                 {"differs", outcome.exit_code != 0},
                                 {"pairs", std::move(facts)}});
-  return outcome;
-}
-
-Outcome not_tested(const std::string& reason, const LossSides& sides) {
-  const LossRun& a = sides.a.front();
-  const LossRun& b = sides.b.front();
-  Outcome outcome;
-  outcome.facts = Json::object({{"test", "none"}, {"reason", reason}, {"differs", Json()}});
-  outcome.text =
-      fmt::format("losses are not tested: {}\nlast   A {:.9g} at step {}, {} {:.9g} at step {}\n",
-                  reason, a.curve.rbegin()->second, a.curve.rbegin()->first, sides.b_name,
-                  b.curve.rbegin()->second, b.curve.rbegin()->first);
   return outcome;
 }
 

@@ -140,5 +140,30 @@ TEST_CASE("compare: a section that a run lacks is refused by name") {
   CHECK(text_has(tensors.err, "has no trace of its numbers"));
 }
 
+TEST_CASE("compare: losses of runs without a common step are not tested, nor said to agree") {
+  const TemporaryFolder folder;
+  const std::string a = train("mlp", folder / "a", {"--save-every", "20"});
+  const std::string b = (folder / "b").string();
+  const Finished later = run({"train", "--resume", a + "/checkpoints/step-00000040", "--steps",
+                              "44", "--run-dir", b, "--quiet"});
+  CAPTURE(later.err);
+  REQUIRE(later.exit_code == 0);
+  const Json facts = losses_of_both(a, b, 0);
+  CHECK(facts.at("test").as_string() == "none");
+  CHECK(facts.at("reason").as_string() == "they have no step in common");
+  CHECK(facts.at("differs").is_null());
+}
+
+TEST_CASE("compare: losses of another engine's trace of another model are not tested") {
+  const TemporaryFolder folder;
+  const std::string a = train("lenet", folder / "a");
+  const std::string torch = std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/numerics/mlp-pytorch";
+  for (const std::string& other : {torch, torch + "," + torch}) {
+    const Json facts = losses_of_both(a, other, 0);
+    CHECK(facts.at("test").as_string() == "none");
+    CHECK(facts.at("reason").as_string() == "the models are others");
+  }
+}
+
 }  // namespace
 }  // namespace trainscope::test
