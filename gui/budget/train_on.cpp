@@ -115,14 +115,14 @@ std::filesystem::path new_run_folder(const RunReader& run, std::int64_t steps) {
 }
 
 std::vector<std::string> train_words(const RunReader& run, const PlanRequest& request,
-                                     const std::string& pins, std::int64_t steps) {
+                                     const std::string& pins, std::int64_t steps,
+                                     const std::filesystem::path& new_run) {
   const std::int64_t from = newest_checkpoint_step(run);
   if (from == 0) {
     throw Error(ErrorCode::kUsage, "the run has no checkpoint to go on from")
         .hint("train with --save-every N, or wait for its end");
   }
   const std::filesystem::path folder = folder_of(run);
-  const std::filesystem::path new_run = new_run_folder(run, steps);
   std::vector<std::string> words = {"train", "--resume", folder.string()};
   if (!new_run.empty()) {
     words.back() = (folder / kRunCheckpointsFolder / checkpoint_name(from)).string();

@@ -29,11 +29,12 @@ std::string write_pins(const RunReader& run, const PlanRequest& request);
 // and its learning rate comes to an end with its last step. Empty: the run itself goes on.
 std::filesystem::path new_run_folder(const RunReader& run, std::int64_t steps);
 
-// What follows the program's name: `steps` more steps from the newest checkpoint. Where the run has
-// fewer left it becomes so much longer, or a new run goes on from there. Throws kUsage when there
-// is no checkpoint.
+// What follows the program's name: `steps` more steps from the newest checkpoint, in the folder
+// `new_run` (new_run_folder()) or, where that is empty, in the run itself, which becomes so much
+// longer where it has fewer left. Throws kUsage when there is no checkpoint.
 std::vector<std::string> train_words(const RunReader& run, const PlanRequest& request,
-                                     const std::string& pins, std::int64_t steps);
+                                     const std::string& pins, std::int64_t steps,
+                                     const std::filesystem::path& new_run);
 
 // Words as a shell takes them.
 std::string command_line(std::span<const std::string> words);

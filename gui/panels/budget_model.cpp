@@ -170,14 +170,14 @@ std::int64_t BudgetModel::most_bytes() const {
       {range().most_bytes, shown_.map.arena_bytes, ghost_.map.arena_bytes, std::int64_t{1}});
 }
 
-std::vector<std::string> BudgetModel::words() const {
-  return train_words(*run_, request_, pins_file(*run_, request_), kSteps);
+std::vector<std::string> BudgetModel::words(const std::filesystem::path& new_run) const {
+  return train_words(*run_, request_, pins_file(*run_, request_), kSteps, new_run);
 }
 
 std::string BudgetModel::command() const {
   if (!run_ || checkpoint_step_ == 0) return {};
   try {
-    return command_line(words());
+    return command_line(words(new_run_folder(*run_, kSteps)));
   } catch (const std::exception&) {
     return {};
   }
@@ -200,10 +200,10 @@ void BudgetModel::train() {
   if (!obstacle().empty()) return;
   try {
     write_pins(*run_, request_);
-    std::vector<std::string> line = words();
+    new_run_ = new_run_folder(*run_, kSteps);
+    std::vector<std::string> line = words(new_run_);
     line.insert(line.end(), {"--progress", "none", "-q"});
     applied_ = shown_.answer;
-    new_run_ = new_run_folder(*run_, kSteps);
     worker_ = std::make_unique<WorkerProcess>(trainscope_program(), std::move(line));
   } catch (const std::exception& exception) {
     fault_ = error_of(exception).message();

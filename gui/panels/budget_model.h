@@ -80,7 +80,7 @@ class BudgetModel {
  private:
   void ask_what_was_wanted();
   void take_answer();
-  std::vector<std::string> words() const;
+  std::vector<std::string> words(const std::filesystem::path& new_run) const;
 
   std::filesystem::path path_;
   std::uint64_t version_ = 0;  // of the run, when its checkpoints were looked at

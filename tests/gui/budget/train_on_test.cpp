@@ -47,7 +47,8 @@ TEST_CASE("train on: from the newest checkpoint, longer where the run has fewer 
   const TemporaryFolder folder;
   const RunReader ended = recorded_run(folder, 6, {"--save-every", "2"});
   CHECK(newest_checkpoint_step(ended) == 6);
-  const Words words = train_words(ended, {.level = PlanLevel::kLevel1}, "", 4);
+  const Words words =
+      train_words(ended, {.level = PlanLevel::kLevel1}, "", 4, new_run_folder(ended, 4));
   CHECK(words == Words{"train", "--resume", (folder / "run").string(), "--session-steps", "4",
                        "--steps", "10", "--recompute", "1"});
   std::filesystem::create_directory(folder / "run/checkpoints/step-9");  // of no checkpoint's name
@@ -55,11 +56,12 @@ TEST_CASE("train on: from the newest checkpoint, longer where the run has fewer 
   const TemporaryFolder other;
   const RunReader open = recorded_run(other, 30, {"--session-steps", "5"});
   CHECK(newest_checkpoint_step(open) == 5);
-  CHECK(train_words(open, {.level = PlanLevel::kAuto, .budget_bytes = 700'000}, "", 20) ==
-        Words{"train", "--resume", (other / "run").string(), "--session-steps", "20",
-              "--memory-budget", "700000"});
+  CHECK(train_words(open, {.level = PlanLevel::kAuto, .budget_bytes = 700'000}, "", 20,
+                    new_run_folder(open, 20)) == Words{"train", "--resume",
+                                                       (other / "run").string(), "--session-steps",
+                                                       "20", "--memory-budget", "700000"});
   std::filesystem::remove_all(other / "run/checkpoints");
-  CHECK_THROWS_AS(train_words(open, {}, "", 20), Error);
+  CHECK_THROWS_AS(train_words(open, {}, "", 20, new_run_folder(open, 20)), Error);
 }
 
 TEST_CASE("train on: a new run where the schedule comes to its end with the run's last step") {
@@ -69,7 +71,7 @@ TEST_CASE("train on: a new run where the schedule comes to its end with the run'
     const RunReader ended = recorded_run(folder, 6, {"--schedule", schedule});
     CHECK(new_run_folder(ended, 4) == folder / "run-2");
     std::filesystem::create_directory(folder / "run-2");
-    CHECK(train_words(ended, {.level = PlanLevel::kLevel1}, "", 4) ==
+    CHECK(train_words(ended, {.level = PlanLevel::kLevel1}, "", 4, new_run_folder(ended, 4)) ==
           Words{"train", "--resume", (folder / "run/checkpoints/step-00000006").string(),
                 "--run-dir", (folder / "run-3").string(), "--session-steps", "4", "--steps", "10",
                 "--recompute", "1"});

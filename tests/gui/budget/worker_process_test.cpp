@@ -35,7 +35,8 @@ bool ends(WorkerProcess& worker) {
 }
 
 WorkerProcess train_on(const RunReader& run, const PlanRequest& request) {
-  std::vector<std::string> words = train_words(run, request, write_pins(run, request), kSteps);
+  std::vector<std::string> words =
+      train_words(run, request, write_pins(run, request), kSteps, new_run_folder(run, kSteps));
   words.insert(words.end(), {"--progress", "none", "-q"});
   return {kProgram, std::move(words)};
 }
