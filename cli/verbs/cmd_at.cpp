@@ -14,6 +14,7 @@
 #include "cli/verbs/replayable.h"
 #include "engine/bundle/format.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/safetensors.h"
 #include "engine/core/system/scratch_folder.h"
 #include "engine/core/text.h"
@@ -176,8 +177,8 @@ Outcome value_at(const Replayable& of, const std::string& value) {
 // Where the batch is that the step read, if the run has kept it.
 void add_batch(const Replayable& of, Outcome& outcome) {
   const Folder& run = of.run().folder();
-  if (!run.has_folder(kRunFailureFolder)) return;
   const fs::path batch = run.path() / kRunFailureFolder / kFailureBatchFile;
+  if (!path_exists(batch)) return;
   outcome.facts.set("batch", batch.string());
   outcome.text += fmt::format("the step's batch: {}\n", printable(batch.string()));
 }

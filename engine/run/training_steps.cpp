@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/run/evaluation.h"
 #include "engine/run/training_run.h"
@@ -34,7 +35,9 @@ StepResult TrainingRun::run_step(std::int64_t step, double learning_rate, BatchS
           records_->folder() / kRunFailureFolder / kFailureBatchFile;
       error.at(fmt::format("`{}` names the call and what it read",
                            first_nan_command(records_->folder())));
-      error.at(fmt::format("the step's batch is in {}", printable(batch.string())));
+      if (path_exists(batch)) {  // not where there was no room for it
+        error.at(fmt::format("the step's batch is in {}", printable(batch.string())));
+      }
     }
     throw;
   }
