@@ -30,6 +30,11 @@ void note(std::vector<std::string>& found, std::string_view what, const auto& th
   if (then != now) found.push_back(fmt::format("{} was {}, is {}", what, then, now));
 }
 
+// Runs of earlier programs do not know it.
+void note_gpu(std::vector<std::string>& found, const std::string& then, const std::string& now) {
+  if (!then.empty() && !now.empty()) note(found, "the GPU", then, now);
+}
+
 }  // namespace
 
 ReplayStart replay_start(const RunReader& run, std::int64_t step) {
@@ -96,7 +101,7 @@ std::vector<std::string> differences_from(const RunSession& session, const Train
   std::vector<std::string> found;
   const DeviceHandle device = now.compile.device ? now.compile.device : cpu_device();
   note(found, "the device", session.device, std::string(device->facts().name));
-  note(found, "the GPU", session.device_name, now.notes.device_name);
+  note_gpu(found, session.device_name, now.notes.device_name);
   note(found, "threads", session.threads, static_cast<std::int64_t>(now.compile.lower.threads));
   note(found, "the instruction set", session.isa, std::string(cpu_isa()));
   note(found, "the program", session.program_version, now.notes.program_version);
@@ -106,7 +111,7 @@ std::vector<std::string> differences_from(const RunSession& session, const Train
 std::vector<std::string> differences_between(const RunSession& a, const RunSession& b) {
   std::vector<std::string> found;
   note(found, "the device", a.device, b.device);
-  note(found, "the GPU", a.device_name, b.device_name);
+  note_gpu(found, a.device_name, b.device_name);
   note(found, "threads", a.threads, b.threads);
   note(found, "the instruction set", a.isa, b.isa);
   note(found, "the program", a.program_version, b.program_version);
