@@ -4,7 +4,8 @@
 // Of each node of the forward phase, with inputs x, outputs y and the step's gradients w of y, the
 // node alone is differentiated by its op's rule to J'w. By the adjoint test <J u, w> = <u, J'w> for
 // a random direction u, where <J u, w> is a central difference of <y, w>. And the gradient that the
-// step has of a value must be the sum of what its readers give.
+// step has of a value must be the sum of what its readers give. Nodes that draw random numbers or
+// pass a gradient straight through have no such test, and values that they read none of their sums.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include "engine/bisect/step_start.h"
 #include "engine/ir/builder.h"
 #include "tests/engine/bisect/planting.h"
+#include "tests/support/graph_text.h"
 
 namespace trainscope::test {
 namespace {
@@ -53,6 +54,24 @@ const WrongRule kWrongRules[] = {
      }},
 };
 
+// x [2,4] to y by `nodes`, with weights w [4,4], trained by the squared error.
+Subject skip_subject(const std::string& nodes, bool straight_through = false) {
+  const OnnxModel of = model(
+      "(float[2,4] x) => (float[2,4] y) <float[4,4] w = {1, -2, 3, 0.5, 2, 1, -1, 0.25, 0.5, "
+      "0.125, 1, -3, -1, 2, 0.75, 1}, float half = {0.5}, bool train = {1}> { " +
+      nodes + " }");
+  CompileOptions options;
+  options.training.mode = GraphMode::kTrain;
+  options.training.loss = {.kind = LossKind::kMse, .output = "y"};
+  options.training.straight_through = straight_through;
+  const UnfusedStep step(of, options);
+  NamedTensors batch;
+  for (const auto& [name, tensor] : random_inputs(step.graph(), 1)) {
+    if (name == "x" || name == "labels") batch.emplace(name, tensor);
+  }
+  return Subject(of, options, {batch});
+}
+
 }  // namespace
 
 TEST_CASE("gradients: rules and sums of all models are right") {
@@ -67,6 +86,22 @@ TEST_CASE("gradients: rules and sums of all models are right") {
     CHECK(check.nodes > 5);
     CHECK(check.sums > 10);
     MESSAGE(model, ": ", check.nodes, " nodes, ", check.sums, " sums, ", check.kinks, " kinks");
+  }
+}
+
+// The value that such a node reads has a gradient that is more than what tested nodes give it.
+TEST_CASE("gradients: readers without a test of their rule are no missing edge") {
+  const Subject subjects[] = {
+      skip_subject("a = MatMul(x, w)  b = Dropout(a, half, train)  y = Add(a, b)"),
+      skip_subject("a = MatMul(x, w)  b = Round(a)  y = Add(a, b)", true)};
+  for (const Subject& subject : subjects) {
+    const GradientCheck check = check_gradients(
+        subject.defined.truth(), subject.defined.truth().graph(), op_table(), inputs_for(subject));
+    for (const LocalFault& fault : check.faults) {
+      FAIL_CHECK(fault.key << " of " << fault.node << ": " << fault.error << " " << fault.cause);
+    }
+    CHECK(check.nodes >= 2);
+    CHECK(check.sums >= 2);
   }
 }
 
