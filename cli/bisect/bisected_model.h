@@ -21,8 +21,8 @@ struct BisectedModel {
 };
 
 // Of a run of ours: its model and options. Of a trace of ours alone: its options, and the model
-// that
-// --model names; of another engine's: the flags of the call. Throws kUsage where that is not given.
+// that --model names; of another engine's: the flags of the call. Throws kUsage where that is not
+// given.
 BisectedModel bisected_model(const Invocation& invocation, const std::string& folder,
                              const std::optional<profiler::Trace>& trace);
 // Whether bisected_model() can say it of this folder.

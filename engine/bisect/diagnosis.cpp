@@ -34,9 +34,9 @@ std::string factor_text(double factor) {
                                         : fmt::format("{:.7g} times what it must be", factor);
 }
 
-class Doctor {
+class Diagnoser {
  public:
-  explicit Doctor(const Suspect& suspect)
+  explicit Diagnoser(const Suspect& suspect)
       : suspect_(suspect),
         graph_(suspect.step.graph()),
         seen_(suspect.seen.coordinates()),
@@ -305,6 +305,6 @@ class Doctor {
 
 }  // namespace
 
-Diagnosis diagnose(const Suspect& suspect) { return Doctor(suspect).run(); }
+Diagnosis diagnose(const Suspect& suspect) { return Diagnoser(suspect).run(); }
 
 }  // namespace trainscope

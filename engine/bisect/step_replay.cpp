@@ -20,7 +20,7 @@ using profiler::TracePhase;
 
 constexpr double kFactor = 8.0;
 constexpr double kOfAllGradients = 1e-8;
-constexpr double kShake = 0x1p-24;              // relative error of an input element
+constexpr double kPerturbation = 0x1p-24;       // relative error of an input element
 constexpr double kOfParameter = 1.5 * 0x1p-23;  // rounding of p + change, of parameters
 
 // Relative rounding of a result of this type.
@@ -39,7 +39,7 @@ double sign_at(ValueId of, std::size_t i) {
 }
 
 // Each element moved by `relative` of itself and `absolute`.
-SharedTensor shaken(ValueId of, const SharedTensor& tensor, double relative, double absolute) {
+SharedTensor perturbed(ValueId of, const SharedTensor& tensor, double relative, double absolute) {
   if (tensor == nullptr || tensor->dtype() != DType::kF64) return tensor;
   auto result = std::make_shared<Tensor>(*tensor);
   const std::span<double> elements = result->values<double>();
@@ -87,13 +87,13 @@ void StepReplay::begin(const ReplayInputs& inputs, bool is_update) {
   truth_ = given_values(graph(), given);
   trust_.resize(graph().value_capacity(), Trust::kUnknown);
   leaf_.assign(graph().value_capacity(), false);
-  for (int k : {0, 1}) shaken_[k].assign(graph().value_capacity(), nullptr);
+  for (int k : {0, 1}) perturbed_[k].assign(graph().value_capacity(), nullptr);
   for (const ValueId id : graph().live_values()) {
     const Value& value = graph().value(id);
     const auto at = static_cast<std::size_t>(id);
     if (value.kind == ValueKind::kNode) {
       if (is_update && !before.empty()) truth_[at] = before[at];
-      shaken_[0][at] = shaken_[1][at] = truth_[at];
+      perturbed_[0][at] = perturbed_[1][at] = truth_[at];
       continue;
     }
     const auto trust = inputs.trust.find(value.name);
@@ -106,8 +106,8 @@ void StepReplay::begin(const ReplayInputs& inputs, bool is_update) {
     const double absolute = apart == inputs.apart.end() ? 0.0 : apart->second;
     for (int k : {0, 1}) {
       const double sign = k == 0 ? 1.0 : -1.0;
-      const double relative = moves && value.type.shape.rank > 0 ? kShake : 0.0;
-      shaken_[k][at] = shaken(id, truth_[at], sign * relative, sign * absolute);
+      const double relative = moves && value.type.shape.rank > 0 ? kPerturbation : 0.0;
+      perturbed_[k][at] = perturbed(id, truth_[at], sign * relative, sign * absolute);
     }
   }
 }
@@ -157,18 +157,19 @@ void StepReplay::run_update(std::int64_t step, const ReplayInputs& inputs) {
   at_ = step;
   seen_.clear();
   single_.clear();
-  const std::array<Values, 2> before = {std::move(shaken_[0]), std::move(shaken_[1])};
+  const std::array<Values, 2> before = {std::move(perturbed_[0]), std::move(perturbed_[1])};
   begin(inputs, true);
   for (const GradientOf& gradient : graph().gradients) {
     const auto at = static_cast<std::size_t>(gradient.gradient);
     leaf_[at] = true;
     // As far from the run's as its sketches said.
     if (trust_[at] == Trust::kAgrees) {
-      for (std::size_t k : {0U, 1U}) shaken_[k][at] = before[k][at];
+      for (std::size_t k : {0U, 1U}) perturbed_[k][at] = before[k][at];
       continue;
     }
     for (int k : {0, 1})
-      shaken_[k][at] = shaken(gradient.gradient, truth_[at], k == 0 ? kShake : -kShake, 0.0);
+      perturbed_[k][at] =
+          perturbed(gradient.gradient, truth_[at], k == 0 ? kPerturbation : -kPerturbation, 0.0);
   }
   for (const NodeId id : order_) {
     if (graph().node(id).phase == Phase::kUpdate) run_node(id);
@@ -209,7 +210,7 @@ void StepReplay::run_node(NodeId id) {
     if (input != kNoValue) trust = std::max(trust, trust_[static_cast<std::size_t>(input)]);
   }
   compute_node(graph(), node, step_.truth().evaluate(), truth_);
-  for (Values& values : shaken_) compute_node(graph(), node, step_.truth().evaluate(), values);
+  for (Values& values : perturbed_) compute_node(graph(), node, step_.truth().evaluate(), values);
   for (const ValueId out : node.outputs) {
     if (out != kNoValue) settle(out, trust);
   }
@@ -271,7 +272,7 @@ StepReplay::Judged StepReplay::judge(ValueId out, Trust trust, const Row& of) {
                       !(has_single && observed.has_specials_of(*single->second));
   if (!is_float(computed.dtype())) return judged;
   double noise = has_single ? distance(exact, observed.coordinates_of(*single->second)) : 0.0;
-  for (const Values& values : shaken_) {
+  for (const Values& values : perturbed_) {
     noise = std::max(noise, distance(exact, observed.coordinates_of(*values[at])));
   }
   const profiler::TraceRow& row = observed.row();
@@ -296,7 +297,8 @@ void StepReplay::take_over(ValueId out, const Seen& seen, Trust trust, bool with
   const std::optional<Tensor>& elements = seen.observed->elements();
   if (elements && seen.observed->fits(*truth_[at])) {
     truth_[at] = std::make_shared<const Tensor>(fitted(*elements, graph().value(out).type));
-    for (int k : {0, 1}) shaken_[k][at] = shaken(out, truth_[at], k == 0 ? kShake : -kShake, 0.0);
+    for (int k : {0, 1})
+      perturbed_[k][at] = perturbed(out, truth_[at], k == 0 ? kPerturbation : -kPerturbation, 0.0);
     trust_[at] = Trust::kElements;
     return;
   }
@@ -311,7 +313,7 @@ void StepReplay::take_over(ValueId out, const Seen& seen, Trust trust, bool with
   const double apart = distance(ours, seen.observed->coordinates()) / std::sqrt(count);
   for (int k : {0, 1}) {
     const double sign = k == 0 ? 1.0 : -1.0;
-    shaken_[k][at] = shaken(out, truth_[at], sign * kShake, sign * apart);
+    perturbed_[k][at] = perturbed(out, truth_[at], sign * kPerturbation, sign * apart);
   }
 }
 

@@ -113,7 +113,7 @@ class StepReplay {
   std::unordered_map<std::string, Seen> seen_;
   std::unordered_map<std::string, SharedTensor> single_;  // by key
   Values truth_;                                          // by ValueId
-  Values shaken_[2];
+  Values perturbed_[2];
   std::vector<Trust> trust_;
   std::vector<bool> leaf_;  // the run's own, or given: a cone ends there
   std::map<ValueId, Tensor> gradient_sums_;

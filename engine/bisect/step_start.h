@@ -14,8 +14,8 @@
 namespace trainscope {
 
 struct StepStart {
-  std::vector<std::map<std::string, Tensor>>
-      batches;  // by micro-batch, the inputs' elements by name
+  // By micro-batch, the inputs' elements by name.
+  std::vector<std::map<std::string, Tensor>> batches;
   // Parameters and states before the step, by name: those of which elements are known.
   std::map<std::string, Tensor> kept = {};
 };
