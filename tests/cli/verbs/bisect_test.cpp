@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "tests/cli/program_runner.h"
+#include "tests/cli/numerics_tools.h"
 
 namespace trainscope::test {
 namespace {
@@ -12,28 +12,13 @@ namespace {
 const std::string kModels = std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/models/";
 const std::string kTraces = std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/numerics/";
 
-std::string train(const std::string& model, const std::filesystem::path& to,
-                  const std::vector<std::string>& flags = {}, const std::string& rate = "0.001") {
-  std::vector<std::string> words = {"train",    kModels + model + "/model.onnx",
-                                    "--data",   "synthetic",
-                                    "--lr",     rate,
-                                    "--steps",  "2",
-                                    "--quiet",  "--record-numerics",
-                                    "--run-dir"};
-  words.push_back(to.string());
-  words.insert(words.end(), flags.begin(), flags.end());
-  const Finished finished = run(words);
-  CAPTURE(finished.err);
-  REQUIRE(finished.exit_code == 0);
-  return to.string();
-}
-
 TEST_CASE("bisect: runs that differ by rounding have no culprit") {
   for (const std::string model : {"gpt2", "bert", "resnet18", "lenet"}) {
     CAPTURE(model);
     const TemporaryFolder folder;
-    const std::string a = train(model, folder / "a", {"--threads", "2"});
-    const std::string b = train(model, folder / "b", {"--threads", "1", "--kernels", "reference"});
+    const std::string a = record(2, model, folder / "a", {"--threads", "2"});
+    const std::string b =
+        record(2, model, folder / "b", {"--threads", "1", "--kernels", "reference"});
     const Finished found = run({"bisect", a, b, "--not-bitwise", "--json"});
     CAPTURE(found.err);
     CAPTURE(found.out);
@@ -47,18 +32,16 @@ TEST_CASE("bisect: another optimizer is named, and what of it is other") {
   struct Other {
     std::vector<std::string> flags;
     std::string cause;
-    std::string rate = "0.001";
   };
   const Other others[] = {{{"--eps", "1e-6"}, "epsilon"},
                           {{"--weight-decay", "0.02"}, "weight_decay"},
                           {{"--betas", "0.9,0.95"}, "beta2"},
-                          {{}, "2 times as far", "0.002"}};
+                          {{"--lr", "0.002"}, "2 times as far"}};
   const TemporaryFolder folder;
-  const std::string a = train("gpt2", folder / "a");
+  const std::string a = record(2, "gpt2", folder / "a");
   for (const Other& other : others) {
     CAPTURE(other.cause);
-    const std::string b =
-        train("gpt2", folder / ("b" + other.cause.substr(0, 4)), other.flags, other.rate);
+    const std::string b = record(2, "gpt2", folder / ("b" + other.cause.substr(0, 4)), other.flags);
     const Finished found = run({"bisect", a, b, "--json"});
     CAPTURE(found.err);
     CAPTURE(found.out);
@@ -110,7 +93,7 @@ TEST_CASE("bisect: a run by itself") {
   for (const std::string model : {"mlp", "gpt2", "resnet18"}) {
     CAPTURE(model);
     const TemporaryFolder folder;
-    const std::string a = train(model, folder / "a");
+    const std::string a = record(2, model, folder / "a");
     for (const std::string between : {"", "stages", "kernels"}) {
       CAPTURE(between);
       std::vector<std::string> words = {"bisect", a, "--json"};
@@ -135,7 +118,7 @@ TEST_CASE("bisect: other kinds of steps have no culprit") {
   const TemporaryFolder folder;
   for (std::size_t i = 0; i < std::size(kinds); ++i) {
     CAPTURE(kinds[i].front());
-    const std::string a = train("gpt2", folder / std::to_string(i), kinds[i]);
+    const std::string a = record(2, "gpt2", folder / std::to_string(i), kinds[i]);
     const Finished found = run({"bisect", a, "--step", "2", "--json"});
     CAPTURE(found.err);
     CAPTURE(found.out);
@@ -146,9 +129,9 @@ TEST_CASE("bisect: other kinds of steps have no culprit") {
 
 TEST_CASE("bisect: refusals") {
   const TemporaryFolder folder;
-  const std::string a = train("mlp", folder / "a");
-  const std::string b = train("mlp", folder / "b", {"--seed", "9"});
-  const std::string c = train("lenet", folder / "c");
+  const std::string a = record(2, "mlp", folder / "a");
+  const std::string b = record(2, "mlp", folder / "b", {"--seed", "9"});
+  const std::string c = record(2, "lenet", folder / "c");
   const auto refused = [](const std::vector<std::string>& words, const std::string& said) {
     const Finished finished = run(words);
     CAPTURE(finished.err);

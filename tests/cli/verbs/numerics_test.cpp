@@ -7,7 +7,7 @@
 #include "cli/verbs/compare_numerics.h"
 #include "engine/core/safetensors.h"
 #include "profiler/numerics/tensor_comparison.h"
-#include "tests/cli/program_runner.h"
+#include "tests/cli/numerics_tools.h"
 
 namespace trainscope::test {
 namespace {
@@ -17,26 +17,11 @@ using profiler::TraceRow;
 
 const std::string kModels = std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/models/";
 
-void train(const std::string& model, const std::filesystem::path& to,
-           std::vector<std::string> flags = {}) {
-  std::vector<std::string> words = {"train",    kModels + model + "/model.onnx",
-                                    "--data",   "synthetic",
-                                    "--lr",     "0.001",
-                                    "--steps",  "5",
-                                    "--quiet",  "--record-numerics",
-                                    "--run-dir"};
-  words.push_back(to.string());
-  words.insert(words.end(), flags.begin(), flags.end());
-  const Finished finished = run(words);
-  CAPTURE(finished.err);
-  REQUIRE(finished.exit_code == 0);
-}
-
 TEST_CASE("numerics: every value of the model has a row or a fate") {
   for (const std::string model : {"mlp", "lenet", "resnet18", "gpt2", "bert", "llama"}) {
     CAPTURE(model);
     const TemporaryFolder folder;
-    train(model, folder / "run");
+    record(5, model, folder / "run");
     const auto trace = find_trace((folder / "run").string());
     REQUIRE(trace.has_value());
     CHECK(trace->steps() == std::vector<std::int64_t>{1, 2, 5});
@@ -62,8 +47,8 @@ TEST_CASE("numerics: every gradient of a value has a row or a fate") {
   for (const std::string model : {"mlp", "lenet", "resnet18", "gpt2", "bert", "llama"}) {
     CAPTURE(model);
     const TemporaryFolder folder;
-    train(model, folder / "fused", {"--record-steps", "1"});
-    train(model, folder / "all", {"--record-steps", "1", "--record-values", "all"});
+    record(5, model, folder / "fused", {"--record-steps", "1"});
+    record(5, model, folder / "all", {"--record-steps", "1", "--record-values", "all"});
     const auto fused = find_trace((folder / "fused").string());
     const auto all = find_trace((folder / "all").string());
     REQUIRE(fused.has_value());
@@ -84,8 +69,8 @@ TEST_CASE("numerics: every gradient of a value has a row or a fate") {
 
 TEST_CASE("numerics: patterns of names say which values are recorded") {
   const TemporaryFolder folder;
-  train("gpt2", folder / "all", {"--record-values", "all"});
-  train("gpt2", folder / "some", {"--record-values", "/h.0/*,h.0.*"});
+  record(5, "gpt2", folder / "all", {"--record-values", "all"});
+  record(5, "gpt2", folder / "some", {"--record-values", "/h.0/*,h.0.*"});
   const auto all = find_trace((folder / "all").string());
   const auto some = find_trace((folder / "some").string());
   REQUIRE(some.has_value());
@@ -121,9 +106,9 @@ TEST_CASE("numerics: another number of threads, and all values, are within limit
   for (const std::string model : {"gpt2", "resnet18"}) {
     CAPTURE(model);
     const TemporaryFolder folder;
-    train(model, folder / "two", {"--threads", "2"});
-    train(model, folder / "one", {"--threads", "1"});
-    train(model, folder / "all", {"--record-values", "all"});
+    record(5, model, folder / "two", {"--threads", "2"});
+    record(5, model, folder / "one", {"--threads", "1"});
+    record(5, model, folder / "all", {"--record-values", "all"});
     for (const std::string other : {"one", "all"}) {
       const Finished both = run({"compare", (folder / "two").string(), (folder / other).string(),
                                  "--only", "tensors", "--json"});
@@ -141,7 +126,7 @@ TEST_CASE("numerics: another number of threads, and all values, are within limit
 
 TEST_CASE("numerics: recording changes no bit of what is trained") {
   const TemporaryFolder folder;
-  train("gpt2", folder / "recorded", {"--record-values", "all"});
+  record(5, "gpt2", folder / "recorded", {"--record-values", "all"});
   const Finished plain =
       run({"train", kModels + "gpt2/model.onnx", "--data", "synthetic", "--lr", "0.001", "--steps",
            "5", "--quiet", "--run-dir", (folder / "plain").string()});
@@ -154,12 +139,12 @@ TEST_CASE("numerics: recording changes no bit of what is trained") {
 // What an optimizer does otherwise shows in the first step's update, not before.
 TEST_CASE("numerics: another optimizer is found in the update of step 1") {
   const TemporaryFolder folder;
-  train("gpt2", folder / "a");
+  record(5, "gpt2", folder / "a");
   const std::vector<std::string> others[] = {{"--eps", "1e-6"}, {"--weight-decay", "0.02"}};
   for (std::size_t i = 0; i < std::size(others); ++i) {
     CAPTURE(i);
     const std::string name = "b" + std::to_string(i);
-    train("gpt2", folder / name, others[i]);
+    record(5, "gpt2", folder / name, others[i]);
     const Finished both = run({"compare", (folder / "a").string(), (folder / name).string(),
                                "--only", "tensors", "--json"});
     CHECK(both.exit_code == 9);
@@ -171,7 +156,7 @@ TEST_CASE("numerics: another optimizer is found in the update of step 1") {
 
 TEST_CASE("numerics: rows are the elements that --record-full keeps") {
   const TemporaryFolder folder;
-  train("lenet", folder / "run", {"--record-full", "*", "--record-steps", "2"});
+  record(5, "lenet", folder / "run", {"--record-full", "*", "--record-steps", "2"});
   const auto trace = find_trace((folder / "run").string());
   REQUIRE(trace.has_value());
   CHECK(trace->steps() == std::vector<std::int64_t>{2});
@@ -194,8 +179,8 @@ TEST_CASE("numerics: rows are the elements that --record-full keeps") {
 // The loss scale, 65536 at first, is not in them.
 TEST_CASE("numerics: gradients of fp16 steps are those of f32 steps") {
   const TemporaryFolder folder;
-  train("mlp", folder / "a");
-  train("mlp", folder / "b", {"--precision", "fp16"});
+  record(5, "mlp", folder / "a");
+  record(5, "mlp", folder / "b", {"--precision", "fp16"});
   const auto a = find_trace((folder / "a").string());
   const auto b = find_trace((folder / "b").string());
   std::size_t gradients = 0;
@@ -211,7 +196,7 @@ TEST_CASE("numerics: gradients of fp16 steps are those of f32 steps") {
 
 TEST_CASE("numerics: kept elements of fp16 gradients are without the loss scale") {
   const TemporaryFolder folder;
-  train("lenet", folder / "fp16", {"--precision", "fp16", "--record-full", "*"});
+  record(5, "lenet", folder / "fp16", {"--precision", "fp16", "--record-full", "*"});
   const auto full = SafetensorsFile::open(folder / "fp16/numerics/full/1.safetensors");
   const auto trace = find_trace((folder / "fp16").string());
   REQUIRE(trace.has_value());
@@ -230,8 +215,8 @@ TEST_CASE("numerics: sketches are within 0.8 to 1.25 of the true error for 99 of
   for (const std::string model : {"gpt2", "resnet18"}) {
     CAPTURE(model);
     const TemporaryFolder folder;
-    train(model, folder / "a", {"--record-values", "all", "--record-full", "*"});
-    train(model, folder / "b", {"--record-full", "*", "--threads", "1"});
+    record(5, model, folder / "a", {"--record-values", "all", "--record-full", "*"});
+    record(5, model, folder / "b", {"--record-full", "*", "--threads", "1"});
     const auto a = find_trace((folder / "a").string());
     const auto b = find_trace((folder / "b").string());
     std::size_t different = 0;
@@ -252,9 +237,9 @@ TEST_CASE("numerics: sketches are within 0.8 to 1.25 of the true error for 99 of
 
 TEST_CASE("numerics: refusals") {
   const TemporaryFolder folder;
-  train("mlp", folder / "a");
-  train("mlp", folder / "b", {"--seed", "9"});
-  train("lenet", folder / "c");
+  record(5, "mlp", folder / "a");
+  record(5, "mlp", folder / "b", {"--seed", "9"});
+  record(5, "lenet", folder / "c");
   const auto refused = [&](const std::vector<std::string>& words, const std::string& said) {
     const Finished finished = run(words);
     CAPTURE(finished.err);

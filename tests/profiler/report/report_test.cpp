@@ -11,13 +11,10 @@
 #include "profiler/report/html.h"
 #include "profiler/report/sections.h"
 #include "tests/profiler/analysis/profile_tools.h"
+#include "tests/profiler/report/page_text.h"
 
 namespace trainscope::profiler::test {
 namespace {
-
-bool contains(std::string_view text, std::string_view what) {
-  return text.find(what) != std::string_view::npos;
-}
 
 std::size_t count_of(std::string_view text, std::string_view what) {
   std::size_t count = 0;
