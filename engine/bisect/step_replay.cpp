@@ -135,21 +135,34 @@ void StepReplay::run_micro_step(std::int64_t step, std::int64_t micro_batch,
   average_gradients();
 }
 
-// Sums them up for the update, and leaves their mean in the place of the last micro-batch's.
+// Adds the elements to the sum, and gives their mean.
+SharedTensor StepReplay::mean_with(Tensor& sum, const Tensor& tensor) const {
+  const std::span<const double> elements = tensor.values<double>();
+  Tensor mean = tensor;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    sum.values<double>()[i] += elements[i];
+    mean.values<double>()[i] = sum.values<double>()[i] / static_cast<double>(micro_batches_done_);
+  }
+  return std::make_shared<const Tensor>(std::move(mean));
+}
+
+// Sums them up for the update, and leaves their mean in the place of the last micro-batch's. What
+// is known of it is what is known of the least known of them.
 void StepReplay::average_gradients() {
   ++micro_batches_done_;
   for (const GradientOf& gradient : graph().gradients) {
-    SharedTensor& tensor = truth_[static_cast<std::size_t>(gradient.gradient)];
-    if (tensor == nullptr || tensor->dtype() != DType::kF64) continue;
-    const auto [found, first] = gradient_sums_.emplace(gradient.gradient, *tensor);
-    if (first) continue;
-    Tensor mean = *tensor;
-    for (std::size_t i = 0; i < mean.values<double>().size(); ++i) {
-      double& sum = found->second.values<double>()[i];
-      sum += tensor->values<double>()[i];
-      mean.values<double>()[i] = sum / static_cast<double>(micro_batches_done_);
+    const auto at = static_cast<std::size_t>(gradient.gradient);
+    if (truth_[at] == nullptr || truth_[at]->dtype() != DType::kF64) continue;
+    GradientSum& sum = gradient_sums_[gradient.gradient];
+    sum.trust = trust_[at] = std::max(sum.trust, trust_[at]);
+    for (std::size_t k = 0; k < replays().size(); ++k) {
+      SharedTensor& tensor = (*replays()[k])[at];
+      if (sum.sums.size() == k) {
+        sum.sums.push_back(*tensor);
+      } else {
+        tensor = mean_with(sum.sums[k], *tensor);
+      }
     }
-    tensor = std::make_shared<const Tensor>(std::move(mean));
   }
 }
 

@@ -12,6 +12,7 @@
 // of the parameter and 8 times what rounding of gradients and moments makes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -97,7 +98,9 @@ class StepReplay {
   // `alone`: other rows of the value are within their limits.
   void add_fault(ValueId out, const Row& of, bool alone);
   std::vector<NodeId> cone_of(ValueId out) const;
+  SharedTensor mean_with(Tensor& sum, const Tensor& tensor) const;
   void average_gradients();
+  std::array<Values*, 3> replays() { return {&truth_, &perturbed_[0], &perturbed_[1]}; }
   const Graph& graph() const { return step_.truth().graph(); }
 
   const DefinedStep& step_;
@@ -116,7 +119,12 @@ class StepReplay {
   Values perturbed_[2];
   std::vector<Trust> trust_;
   std::vector<bool> leaf_;  // the run's own, or given: a cone ends there
-  std::map<ValueId, Tensor> gradient_sums_;
+  // A gradient over the step's micro-batches: ours, and the two perturbed ones.
+  struct GradientSum {
+    std::vector<Tensor> sums;
+    Trust trust = Trust::kElements;  // the least
+  };
+  std::map<ValueId, GradientSum> gradient_sums_;
   std::int64_t micro_batches_done_ = 0;
 
   std::vector<LocalFault> faults_;

@@ -56,6 +56,28 @@ TEST_CASE("bisect: another optimizer is named, and what of it is other") {
   }
 }
 
+// Its trace alone: what the update reads are sketches of two micro-batches' gradients.
+TEST_CASE("bisect: another rate of accumulated gradients is named by sketches") {
+  for (const std::string model : {"gpt2", "mlp"}) {
+    CAPTURE(model);
+    const TemporaryFolder folder;
+    const std::string a = record(2, model, folder / "a", {"--accumulate", "2"});
+    const std::string b =
+        record(2, model, folder / "b", {"--accumulate", "2", "--lr", "0.0012"}) + "/numerics";
+    const Finished found = run({"bisect", a, b, "--json"});
+    CAPTURE(found.err);
+    CAPTURE(found.out);
+    CHECK(found.exit_code == 9);
+    const Json culprit = found.json().at("culprit");
+    REQUIRE(culprit.is_object());
+    CHECK(culprit.at("run").as_string() == "B");
+    CHECK(culprit.at("kind").as_string() == "optimizer");
+    CHECK(culprit.at("step").as_int() == 1);
+    CHECK(text_has(culprit.at("cause").as_string(), "1.2 times as far"));
+    CHECK_FALSE(culprit.at("by_elements").as_bool());
+  }
+}
+
 TEST_CASE("bisect: traces of PyTorch and Trainscope without a run") {
   const Finished found = run({"bisect", kTraces + "mlp-trainscope", kTraces + "mlp-pytorch",
                               "--model", kModels + "mlp/model.onnx", "--json"});
