@@ -9,6 +9,8 @@
 
 #include "cli/bisect/fault_text.h"
 #include "cli/bisect/verdict.h"
+#include "engine/bisect/defined_step.h"
+#include "engine/bisect/limits.h"
 #include "engine/bisect/step_recording.h"
 #include "engine/core/system/scratch_folder.h"
 #include "engine/session.h"
@@ -16,9 +18,9 @@
 namespace trainscope {
 namespace {
 
-CompileOptions in_f64(CompileOptions options) {
-  options.import.float_type = DType::kF64;
-  options.training.precision = StepPrecision::kF32;
+// In f64 with all that stages are compared by.
+CompileOptions for_stages(const CompileOptions& given) {
+  CompileOptions options = in_f64(given);
   options.training.keep_gradients = true;
   options.training.keep_outputs = true;
   options.training.optimizer.in_backward = false;
@@ -30,7 +32,7 @@ CompileOptions in_f64(CompileOptions options) {
 
 Outcome bisect_stages_of(const BisectedModel& model, const std::string& folder,
                          const std::map<std::string, Tensor>& inputs) {
-  const Stages stages = build_stages(model.model, in_f64(model.compile));
+  const Stages stages = build_stages(model.model, for_stages(model.compile));
   const Evaluate evaluate =
       evaluator(op_table(), cpu_kernels(), {.threads = model.compile.lower.threads});
   return print(bisect_stages(stages, inputs, evaluate), folder);
@@ -71,13 +73,14 @@ Outcome bisect_precisions_of(const BisectedModel& model, const std::string& fold
     BisectedRun side{.name = std::string(name_of(precision)),
                      .folder = folder,
                      .trace = profiler::IndexedTrace(profiler::Trace::open(scratch.path()))};
-    side.found = replay_run({.step = step,
-                             .trace = side.trace,
-                             .limit_of = [](std::size_t) { return 1.0; },
-                             .schedule = model.schedule,
-                             .start = nullptr,
-                             .steps = {1},
-                             .rounding = precision == StepPrecision::kBF16 ? 0x1p-8 : 0x1p-11});
+    side.found = replay_run(
+        {.step = step,
+         .trace = side.trace,
+         .limit_of = [](std::size_t) { return 1.0; },
+         .schedule = model.schedule,
+         .start = nullptr,
+         .steps = {1},
+         .rounding = rounding_of(precision == StepPrecision::kBF16 ? DType::kBF16 : DType::kF16)});
     Outcome one = verdict({&side}, fmt::format("trainscope compare {} RUN_IN_{} --only tensors",
                                                folder, name_of(precision)));
     outcome.text += fmt::format("{}: {}", name_of(precision), one.text);

@@ -10,15 +10,12 @@
 #include "engine/ir/well_known.h"
 
 namespace trainscope {
-namespace {
 
-CompileOptions for_truth(CompileOptions options) {
+CompileOptions in_f64(CompileOptions options) {
   options.import.float_type = DType::kF64;
   options.training.precision = StepPrecision::kF32;
   return options;
 }
-
-}  // namespace
 
 RowKeys::RowKeys(const UnfusedStep& step)
     : keys_(step.graph().value_capacity()), next_(step.graph().value_capacity()) {
@@ -45,7 +42,7 @@ RowKeys::RowKeys(const UnfusedStep& step)
 }
 
 DefinedStep::DefinedStep(const OnnxModel& model, const CompileOptions& options)
-    : truth_(model, for_truth(options), UnfusedEnd::kUpdate),
+    : truth_(model, in_f64(options), UnfusedEnd::kUpdate),
       single_(model, options),
       keys_(truth_),
       single_keys_(single_) {}

@@ -27,6 +27,9 @@ class RowKeys {
   std::vector<std::string> next_;
 };
 
+// The step's options with all floats in f64.
+CompileOptions in_f64(CompileOptions options);
+
 class DefinedStep {
  public:
   // `options` as for training. Throws what build_stages() throws.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/bisect/defined_step.h"
+#include "engine/bisect/limits.h"
 #include "engine/bisect/node_alone.h"
 #include "engine/bisect/observed.h"
 #include "engine/bisect/typed_inputs.h"
@@ -19,7 +20,6 @@ namespace trainscope {
 namespace {
 
 constexpr double kKernelFactor = 16.0;
-constexpr double kKernelRounding = 0x1p-23;
 constexpr double kInexactNoise = 2e-6;
 
 Coordinates numbers_of(const Tensor& tensor) {
@@ -35,12 +35,6 @@ double distance_of_all(const Coordinates& x, const Coordinates& y) {
     if (!same) squares += (x[i] - y[i]) * (x[i] - y[i]);
   }
   return std::isnan(squares) ? HUGE_VAL : std::sqrt(squares);
-}
-
-double norm_of_finite(const Coordinates& x) {
-  double squares = 0.0;
-  for (const double element : x) squares += std::abs(element) < 1e30 ? element * element : 0.0;
-  return std::sqrt(squares);
 }
 
 class KernelBisecter {
@@ -106,16 +100,16 @@ class KernelBisecter {
     const Coordinates got = numbers_of(chosen);
     const Coordinates plain = numbers_of(reference);
     const Coordinates exact = truth == nullptr ? plain : numbers_of(*truth);
-    const double norm = std::max(norm_of_finite(exact), 1e-300);
+    const double norm =
+        std::max(norm_of(finite_elements(truth == nullptr ? reference : *truth)), 1e-300);
     // What overflows in f32 alone does so for both.
     const bool plain_is_finite = std::isfinite(distance_of_all(plain, exact));
     const double error = distance_of_all(got, plain_is_finite ? exact : plain) / norm;
     const double noise =
         truth == nullptr || !plain_is_finite ? kInexactNoise : distance_of_all(plain, exact) / norm;
-    const double rounding =
-        size_of(reference.dtype()) == 2 && is_float(reference.dtype()) ? 0x1p-8 : kKernelRounding;
-    const double limit =
-        is_float(reference.dtype()) ? kKernelFactor * std::max(noise, rounding) : 0.0;
+    const double limit = is_float(reference.dtype())
+                             ? kKernelFactor * std::max(noise, rounding_of(reference.dtype()))
+                             : 0.0;
     const Value& value = graph_.value(node.outputs[output]);
     if (limit > 0.0 && error / limit > result_.most) {
       result_.most = error / limit;

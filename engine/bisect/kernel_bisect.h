@@ -32,8 +32,8 @@ struct KernelBisect {
 };
 
 // Of a step's graph, by kernels of this table. The limit of an error is 16 times that of the
-// reference kernel, and of 2^-23: kernels that transform round more. `inputs` by name; parameters
-// and states begin as the graph has them.
+// reference kernel, or of the rounding of its type: kernels that transform round more. `inputs` by
+// name; parameters and states begin as the graph has them.
 KernelBisect bisect_kernels(const Graph& graph, const std::map<std::string, Tensor>& inputs,
                             const KernelTable& kernels, KernelChoice choice, int threads);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/bisect/node_alone.h"
+#include "engine/bisect/observed.h"
 #include "engine/compile.h"
 #include "engine/core/error.h"
 #include "engine/exec/reference.h"
@@ -23,9 +24,8 @@ const Pass& pass_named(std::string_view name) {
 
 // Of the finite elements.
 double rms_of(const Tensor& tensor) {
-  double squares = 0.0;
-  for (const double x : tensor.values<double>()) squares += std::abs(x) < 1e30 ? x * x : 0.0;
-  return std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(1, tensor.elements())));
+  const auto count = static_cast<double>(std::max<std::int64_t>(1, tensor.elements()));
+  return norm_of(finite_elements(tensor)) / std::sqrt(count);
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace {
 // Above these a number rounds to infinity.
 constexpr double kLargestF16 = 65520.0;
 constexpr double kLargestF32 = 3.4028235677973366e38;
-// Elements of masks: beside them no other element would count in a norm.
-constexpr double kMask = 1e30;
+
+}  // namespace
 
 Coordinates finite_elements(const Tensor& tensor, double largest) {
   const Tensor wide = convert(tensor, DType::kF64);
@@ -24,8 +24,6 @@ Coordinates finite_elements(const Tensor& tensor, double largest) {
   }
   return result;
 }
-
-}  // namespace
 
 double norm_of(const Coordinates& x) { return std::sqrt(inner_product(x, x)); }
 
@@ -49,7 +47,7 @@ Observed::Observed(const profiler::IndexedTrace& trace, std::size_t row)
     : row_(trace.row(row)), elements_(trace.full(row_)) {
   if (elements_ && elements_->elements() != row_.statistics.count) elements_.reset();
   if (elements_) {
-    coordinates_ = finite_elements(*elements_, kMask);
+    coordinates_ = finite_elements(*elements_);
   } else {
     const profiler::Sketch sketch = trace.trace().sketch(row);
     coordinates_.assign(sketch.begin(), sketch.end());
@@ -62,7 +60,7 @@ double Observed::largest() const {
 }
 
 Coordinates Observed::coordinates_of(const Tensor& tensor) const {
-  if (elements_) return finite_elements(tensor, kMask);
+  if (elements_) return finite_elements(tensor);
   const Coordinates elements = finite_elements(tensor, largest());
   profiler::Sketch sketch{};
   profiler::add_to_sketch(elements, 0, sketch);

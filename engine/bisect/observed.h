@@ -11,8 +11,12 @@ namespace trainscope {
 
 // Where a tensor is a point: of its elements, or of the 128 numbers of a sketch, in which sums and
 // differences are those of the elements too. What is not finite counts 0, and among elements so do
-// those of masks, above 1e30.
+// those of masks, above kMask.
 using Coordinates = std::vector<double>;
+inline constexpr double kMask = 1e30;  // beside such elements no other one would count in a norm
+
+// In f64; those that are not below `largest` are 0.
+Coordinates finite_elements(const Tensor& tensor, double largest = kMask);
 double norm_of(const Coordinates& x);
 double distance(const Coordinates& x, const Coordinates& y);
 double inner_product(const Coordinates& x, const Coordinates& y);

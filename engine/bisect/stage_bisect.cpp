@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/bisect/defined_step.h"
+#include "engine/bisect/limits.h"
 #include "engine/bisect/observed.h"
 #include "engine/bisect/typed_inputs.h"
 #include "engine/core/error.h"
@@ -17,23 +18,12 @@
 namespace trainscope {
 namespace {
 
-constexpr double kOfTheGradients = 8.0 * 1e-8;
-
 struct StageRun {
   const Stage* stage = nullptr;
   ReferenceValues values;
   std::map<std::string, ValueId> ends;
   double gradients = 0.0;  // the norm of all
 };
-
-Coordinates finite_numbers(const Tensor& tensor) {
-  const Tensor wide = convert(tensor, DType::kF64);
-  Coordinates result(wide.values<double>().begin(), wide.values<double>().end());
-  for (double& x : result) {
-    if (!(std::abs(x) < 1e30)) x = 0.0;
-  }
-  return result;
-}
 
 std::map<std::string, ValueId> ends_of(const Graph& graph) {
   std::map<std::string, ValueId> ends;
@@ -99,7 +89,7 @@ class StageBisecter {
                  .ends = ends_of(stage.graph)};
     double squares = 0.0;
     for (const GradientOf& gradient : stage.graph.gradients) {
-      const double norm = norm_of(finite_numbers(run.values.at(gradient.gradient)));
+      const double norm = norm_of(finite_elements(run.values.at(gradient.gradient)));
       squares += norm * norm;
     }
     run.gradients = std::sqrt(squares);
@@ -111,8 +101,8 @@ class StageBisecter {
     const Tensor& x = a.values.at(in_a);
     const Tensor& y = b.values.at(in_b);
     if (x.elements() != y.elements() || !is_float(x.dtype()) || !is_float(y.dtype())) return {};
-    const Coordinates p = finite_numbers(x);
-    const Coordinates q = finite_numbers(y);
+    const Coordinates p = finite_elements(x);
+    const Coordinates q = finite_elements(y);
     const double norm = std::max(norm_of(p), norm_of(q));
     if (norm == 0.0) return {.comparable = true};
     double limit = kStageLimit;

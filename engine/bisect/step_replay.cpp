@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/bisect/diagnosis.h"
+#include "engine/bisect/limits.h"
 #include "engine/bisect/typed_inputs.h"
 #include "engine/core/error.h"
 #include "engine/ir/op_def.h"
@@ -18,17 +19,9 @@ namespace {
 using profiler::TraceKind;
 using profiler::TracePhase;
 
-constexpr double kFactor = 8.0;
-constexpr double kOfAllGradients = 1e-8;
+constexpr double kFactor = profiler::kNoiseFactor;
 constexpr double kPerturbation = 0x1p-24;       // relative error of an input element
 constexpr double kOfParameter = 1.5 * 0x1p-23;  // rounding of p + change, of parameters
-
-// Relative rounding of a result of this type.
-double rounding_of(std::string_view dtype) {
-  if (dtype == name_of(DType::kBF16)) return 0x1p-8;
-  if (dtype == name_of(DType::kF16)) return 0x1p-11;
-  return 0x1p-23;
-}
 
 // +1 or -1, as chance has it, another chance for each value.
 double sign_at(ValueId of, std::size_t i) {
@@ -296,7 +289,7 @@ StepReplay::Judged StepReplay::judge(ValueId out, Trust trust, const Row& of) {
         kFactor * std::max(noise, std::max(rounding_, rounding_of(row.dtype)) * judged.norm);
   }
   if (is_of_gradient(row)) {
-    judged.limit = std::max(judged.limit, kFactor * kOfAllGradients * all_gradients_);
+    judged.limit = std::max(judged.limit, kOfTheGradients * all_gradients_);
   }
   if (trust == Trust::kAgrees) {
     judged.limit = std::max(judged.limit, limit_of_(of.seen.row) * judged.norm);

@@ -19,7 +19,6 @@ namespace trainscope::profiler {
 namespace {
 
 constexpr double kRounding = 0x1p-23;
-constexpr double kOfAllGradients = 1e-8;
 // What an optimizer makes of the noise of gradients, of how far it moves a parameter: an element
 // whose gradient is rounding moves by the whole learning rate under Adam, whichever way.
 constexpr double kMoveNoise = 1e-3;
