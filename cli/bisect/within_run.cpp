@@ -28,6 +28,23 @@ CompileOptions for_stages(const CompileOptions& given) {
   return options;
 }
 
+// The step node by node in this precision, on its first micro-batch, into a trace.
+void record_rounded(const BisectedModel& model, StepPrecision precision, std::int64_t at,
+                    const StepStart& begun, const Folder& folder) {
+  CompileOptions options = model.compile;
+  options.training.precision = precision;
+  const UnfusedStep rounded(model.model, options, UnfusedEnd::kUpdate);
+  record_steps({.step = rounded,
+                .graph = rounded.graph(),
+                .evaluate = rounded.evaluate(),
+                .schedule = model.schedule,
+                .from = at,
+                .first = at,
+                .kept = begun.kept},
+               {begun.batches.front()}, {.producer = "trainscope", .version = "", .mode = "all"},
+               folder);
+}
+
 }  // namespace
 
 Outcome bisect_stages_of(const BisectedModel& model, const std::string& folder,
@@ -48,7 +65,7 @@ Outcome bisect_kernels_of(const BisectedModel& model, const std::string& folder,
                folder);
 }
 
-Outcome bisect_precisions_of(const BisectedModel& model, const std::string& folder,
+Outcome bisect_precisions_of(const BisectedModel& model, const std::string& folder, std::int64_t at,
                              const StepStart& begun) {
   std::vector<StepPrecision> precisions = {model.compile.training.precision};
   if (precisions.front() == StepPrecision::kF32) {
@@ -60,27 +77,19 @@ Outcome bisect_precisions_of(const BisectedModel& model, const std::string& fold
   Json facts = Json::array();
   Outcome outcome;
   for (const StepPrecision precision : precisions) {
-    CompileOptions low = model.compile;
-    low.training.precision = precision;
-    const UnfusedStep rounded(model.model, low, UnfusedEnd::kUpdate);
     const ScratchFolder scratch;
-    record_steps({.step = rounded,
-                  .graph = rounded.graph(),
-                  .evaluate = rounded.evaluate(),
-                  .schedule = model.schedule},
-                 {begun.batches.front()}, {.producer = "trainscope", .version = "", .mode = "all"},
-                 Folder::open(scratch.path()));
+    record_rounded(model, precision, at, begun, Folder::open(scratch.path()));
     BisectedRun side{.name = std::string(name_of(precision)),
                      .folder = folder,
                      .trace = profiler::IndexedTrace(profiler::Trace::open(scratch.path()))};
-    side.found = replay_run(
-        {.step = step,
-         .trace = side.trace,
-         .limit_of = [](std::size_t) { return 1.0; },
-         .schedule = model.schedule,
-         .start = nullptr,
-         .steps = {1},
-         .rounding = rounding_of(precision == StepPrecision::kBF16 ? DType::kBF16 : DType::kF16)});
+    const DType dtype = precision == StepPrecision::kBF16 ? DType::kBF16 : DType::kF16;
+    side.found = replay_run({.step = step,
+                             .trace = side.trace,
+                             .limit_of = [](std::size_t) { return 1.0; },
+                             .schedule = model.schedule,
+                             .start = nullptr,
+                             .steps = {at},
+                             .rounding = rounding_of(dtype)});
     Outcome one = verdict({&side}, fmt::format("trainscope compare {} RUN_IN_{} --only tensors",
                                                folder, name_of(precision)));
     outcome.text += fmt::format("{}: {}", name_of(precision), one.text);

@@ -198,7 +198,7 @@ Outcome bisect_one(const Invocation& invocation) {
   const std::string& between = settings.text("between");
   if (between == "stages") return bisect_stages_of(model, folder, inputs);
   if (between == "kernels") return bisect_kernels_of(model, folder, inputs);
-  return bisect_precisions_of(model, folder, *begun);
+  return bisect_precisions_of(model, folder, at, *begun);
 }
 
 Outcome run_bisect(const Invocation& invocation) {

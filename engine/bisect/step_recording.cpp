@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "engine/bisect/typed_inputs.h"
 #include "engine/core/safetensors.h"
 #include "engine/ir/well_known.h"
 #include "engine/run/numerics/trace_rows.h"
@@ -18,12 +19,19 @@ using profiler::TracePhase;
 class StepRecording {
  public:
   StepRecording(const GraphRun& run, const profiler::TraceHeader& header, Folder folder)
-      : run_(run), folder_(std::move(folder)), writer_(folder_, header) {
+      : run_(run), folder_(std::move(folder)), writer_(folder_, header), step_(run.first - 1) {
+    NamedTensors given = typed_for(run_.graph, run_.kept);
+    std::erase_if(given, [](const auto& kept) { return kept.first.starts_with(kLossScaleState); });
     for (const ValueId id : run_.graph.live_values()) {
       const Value& value = run_.graph.value(id);
       const bool is_kept = value.kind == ValueKind::kParameter || value.kind == ValueKind::kState;
       if (!is_kept) continue;
-      kept_.emplace(value.name, value.data ? *value.data : Tensor(value.type));
+      const auto found = given.find(value.name);
+      if (found != given.end()) {
+        kept_.emplace(value.name, found->second);
+      } else {
+        kept_.emplace(value.name, value.data ? *value.data : Tensor(value.type));
+      }
     }
     writer_.write_names(run_.step.values().names());
   }
@@ -122,7 +130,7 @@ class StepRecording {
   profiler::TraceWriter writer_;
   NamedTensors kept_;      // parameters and states as they are
   NamedTensors elements_;  // of the step, by key
-  std::int64_t step_ = 0;
+  std::int64_t step_;      // the last that was run
   std::int64_t order_ = 0;
 };
 

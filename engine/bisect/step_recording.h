@@ -12,6 +12,8 @@
 
 namespace trainscope {
 
+using NamedTensors = std::map<std::string, Tensor>;
+
 // What is run: `graph` is that of `step`, or one made of it by changing nodes. A value that has the
 // name of one of `step` has the row of that one.
 struct GraphRun {
@@ -22,12 +24,14 @@ struct GraphRun {
   bool with_elements = true;  // else sketches alone
   // The steps before `from` run the graph of `step`.
   std::int64_t from = 1;
+  std::int64_t first = 1;  // the number of the first step
+  // Parameters and states before it; those that are not here begin as the graph has them, and so
+  // does the loss scale, by which recorded gradients are divided.
+  NamedTensors kept = {};
 };
 
-using NamedTensors = std::map<std::string, Tensor>;
-
-// Runs step 1 and on, one for each batch, with the update, and writes each into a trace in
-// `folder`; parameters and states begin as the graph has them. Throws as reference_run.
+// Runs the first step and on, one for each batch, with the update, and writes each into a trace in
+// `folder`, behind what the first begins with. Throws as reference_run, and as typed_for.
 void record_steps(const GraphRun& run, const std::vector<NamedTensors>& batches,
                   const profiler::TraceHeader& header, const Folder& folder);
 

@@ -129,6 +129,36 @@ TEST_CASE("bisect: a run by itself") {
   }
 }
 
+TEST_CASE("bisect: types of two bytes have room for the ops of a model") {
+  for (const std::string model : {"mlp", "gpt2", "resnet18"}) {
+    for (const std::string precision : {"f32", "bf16", "fp16"}) {
+      CAPTURE(model);
+      CAPTURE(precision);
+      const TemporaryFolder folder;
+      const std::string a =
+          record(2, model, folder / "a", {"--precision", precision, "--accumulate", "2"});
+      for (const std::string step : {"1", "2"}) {
+        const Finished found =
+            run({"bisect", a, "--between", "precisions", "--step", step, "--json"});
+        CAPTURE(found.err);
+        CAPTURE(found.out);
+        REQUIRE(found.exit_code == 0);
+        const Json all = found.json().at("precisions");
+        CHECK(all.as_array().size() == (precision == "f32" ? 2 : 1));
+        for (const Json& each : all.as_array()) {
+          CHECK(each.at("culprit").is_null());
+          CHECK(each.at("judged").as_int() > 15);
+          const Json& steps = each.at("runs").as_array().front().at("steps");
+          CHECK(std::to_string(steps.as_array().front().as_int()) == step);
+        }
+      }
+      const Finished kernels = run({"bisect", a, "--between", "kernels", "--json"});
+      CAPTURE(kernels.out);
+      CHECK(kernels.exit_code == 0);
+    }
+  }
+}
+
 // Micro-batches, a type of two bytes, updates within the backward phase, nodes that run twice;
 // values that were computed once more for their rows.
 TEST_CASE("bisect: other kinds of steps have no culprit") {
