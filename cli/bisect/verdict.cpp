@@ -18,7 +18,7 @@ const LocalFault* first_of(const BisectedRun& side) {
 }
 
 bool is_before(const LocalFault& a, const LocalFault& b) {
-  return std::pair(a.step, a.phase) < std::pair(b.step, b.phase);
+  return std::pair(a.step, a.order) < std::pair(b.step, b.order);
 }
 
 // The run whose first fault comes first; null: none has one.
@@ -72,7 +72,8 @@ Outcome verdict(const std::vector<const BisectedRun*>& sides, const std::string&
                                  {"skipped", Json::list(side->found.skipped)},
                                  {"faults", std::move(faults)}}));
   }
-  if (judged == 0) {
+  const BisectedRun* side = guilty(sides);
+  if (judged == 0 && side == nullptr) {
     throw Error(ErrorCode::kUsage,
                 "no tensor can be judged: nobody knows what the steps began with")
         .hint("record with --record-full '*', or bisect the folder of a run");
@@ -80,7 +81,6 @@ Outcome verdict(const std::vector<const BisectedRun*>& sides, const std::string&
   facts.set("runs", std::move(runs));
   facts.set("judged", judged);
   Outcome outcome{.facts = std::move(facts)};
-  const BisectedRun* side = guilty(sides);
   if (side == nullptr) {
     outcome.facts.set("culprit", Json());
     outcome.text = fmt::format(

@@ -16,7 +16,7 @@ enum class FaultKind : std::uint8_t {
   kGraph,      // a contribution to a gradient is missing, counted twice, or of another shape
   kOptimizer,  // the update
   kState,      // running statistics of the model
-  kStart,      // what the run began with
+  kStart,      // what the run, or a step, began with
   kOverflow,   // not finite where the exact result is
 };
 // "op", "graph", "optimizer", "state", "start", "overflow".
@@ -35,6 +35,8 @@ struct LocalFault {
   double limit = 0.0;
   bool by_elements = false;             // else of sketches, and of inputs that agree with ours
   std::vector<std::string> among = {};  // nodes, where several lie between two recorded values
+  // In its step: how many nodes of the definition ran before, in all micro-batches.
+  std::int64_t order = 0;
 
   double over_limit() const { return limit > 0.0 ? error / limit : 0.0; }
 };

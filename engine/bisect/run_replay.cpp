@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -16,6 +17,13 @@ namespace {
 using profiler::TraceKind;
 
 constexpr double kSameStart = 1e-6;  // relative, of parameters that both begin with
+
+// `before`: the step that left the elements; 0: the run begins with them.
+std::string start_text(bool of_model, std::int64_t before) {
+  if (of_model) return "the run begins with other elements than the model has";
+  if (before == 0) return "the run begins with other elements than the other one";
+  return "the step begins with other elements than the step before left in the other run";
+}
 
 class Replayer {
  public:
@@ -34,9 +42,9 @@ class Replayer {
         last_ = 0;
         continue;
       }
-      run_step(step, *start, given ? &given->kept : nullptr);
+      if (!run_step(step, *start, given ? &given->kept : nullptr)) break;
       result_.steps.push_back(step);
-      if (!result_.faults.empty() || !replay_.faults().empty()) break;
+      if (!replay_.faults().empty()) break;
       last_ = step;
     }
     result_.judged = replay_.judged();
@@ -45,10 +53,11 @@ class Replayer {
   }
 
  private:
-  void run_step(std::int64_t step, const StepStart& start,
+  // False, and nothing is run, where it begins with other elements than it must.
+  bool run_step(std::int64_t step, const StepStart& start,
                 const std::map<std::string, Tensor>* other) {
     ReplayInputs inputs = kept(step, start, other);
-    if (!result_.faults.empty()) return;
+    if (!result_.faults.empty()) return false;
     const double rate = learning_rate_at(run_.schedule, step);
     for (std::int64_t micro = 0; micro < std::ssize(start.batches); ++micro) {
       const StepStart batches{.batches = start.batches, .kept = {}};
@@ -59,6 +68,7 @@ class Replayer {
       carry_statistics(inputs);
     }
     if (has_own_gradients()) replay_.run_update(step, inputs);
+    return true;
   }
 
   // A trace of all values is of a step that our engine computed once more: its update read others.
@@ -142,7 +152,8 @@ class Replayer {
     return nullptr;
   }
 
-  // Whether the run begins with what we take it to: of step 1 the model's own elements.
+  // Whether the step begins with what we take it to: of step 1 the model's own elements, else what
+  // the other run has. That is what the step before left: its last.
   void check_start(const Value& value, const std::string& key, std::size_t row,
                    ReplayInputs& inputs) {
     const Observed seen(run_.trace, row);
@@ -165,11 +176,12 @@ class Replayer {
                               .key = key,
                               .op = {},
                               .node = {},
-                              .cause = "the run begins with other elements than the model has",
+                              .cause = start_text(of_model, seen.row().step),
                               .error = error / norm,
                               .limit = limit / norm,
                               .by_elements = seen.elements().has_value(),
-                              .among = {}});
+                              .among = {},
+                              .order = std::numeric_limits<std::int64_t>::max()});
   }
 
   const ReplayedRun& run_;

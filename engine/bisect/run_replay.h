@@ -13,7 +13,8 @@
 namespace trainscope {
 
 struct RunReplay {
-  std::vector<LocalFault> faults = {};     // in order; of the first step that has any
+  // In order; of the first step that has any. One of what a step begins with is of the step before.
+  std::vector<LocalFault> faults = {};
   std::vector<std::int64_t> steps = {};    // that were replayed
   std::vector<std::int64_t> skipped = {};  // of which nobody knows what they began with
   std::int64_t judged = 0;                 // tensors

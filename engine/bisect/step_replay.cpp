@@ -110,6 +110,7 @@ void StepReplay::run_micro_step(std::int64_t step, std::int64_t micro_batch,
   if (step != at_) {
     gradient_sums_.clear();
     micro_batches_done_ = 0;
+    nodes_done_ = 0;
   }
   at_ = step;
   micro_batch_ = micro_batch;
@@ -220,6 +221,7 @@ void StepReplay::run_node(NodeId id) {
   for (const ValueId out : node.outputs) {
     if (out != kNoValue) settle(out, trust);
   }
+  ++nodes_done_;
 }
 
 void StepReplay::settle(ValueId out, Trust trust) {
@@ -359,7 +361,8 @@ void StepReplay::add_fault(ValueId out, const Row& of, bool alone) {
                    .error = judged.error / norm,
                    .limit = judged.limit / norm,
                    .by_elements = observed.elements().has_value() &&
-                                  trust_[static_cast<std::size_t>(out)] == Trust::kElements};
+                                  trust_[static_cast<std::size_t>(out)] == Trust::kElements,
+                   .order = nodes_done_};
   const Suspect suspect{.step = step_.truth(),
                         .values = truth_,
                         .cone = cone,

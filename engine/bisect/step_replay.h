@@ -118,7 +118,8 @@ class StepReplay {
   Values truth_;                                          // by ValueId
   Values perturbed_[2];
   std::vector<Trust> trust_;
-  std::vector<bool> leaf_;  // the run's own, or given: a cone ends there
+  std::int64_t nodes_done_ = 0;  // in the step
+  std::vector<bool> leaf_;       // the run's own, or given: a cone ends there
   // A gradient over the step's micro-batches: ours, and the two perturbed ones.
   struct GradientSum {
     std::vector<Tensor> sums;

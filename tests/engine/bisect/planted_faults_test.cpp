@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "engine/ir/op_def.h"
 
@@ -39,7 +40,10 @@ Found find(const Fault& fault, bool with_elements) {
   const Expected expected = fault.plant(planter);
   const RunReplay run = replayed(subject, planter.graph(), {.with_elements = with_elements});
   if (run.faults.empty()) return {};
+  const auto when = [](const LocalFault& each) { return std::pair(each.step, each.order); };
+  CHECK(std::ranges::is_sorted(run.faults, {}, when));
   const LocalFault& first = run.faults.front();
+  if (first.phase != profiler::TracePhase::kForward) CHECK(first.order > 0);
   const bool named = first.kind == expected.kind &&
                      (expected.node.empty() || first.node == expected.node) &&
                      (expected.key.empty() || first.key == expected.key);
