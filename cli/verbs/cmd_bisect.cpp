@@ -98,10 +98,7 @@ void add_difference(const TensorComparison& both, const Trace& a, Outcome& outco
   const profiler::ComparedTensor& tensor = both.tensors[*both.first];
   const TraceRow& row = a.rows()[tensor.row_a];
   std::int64_t flips = 0;
-  for (const profiler::ComparedTensor& each : both.tensors) {
-    const bool is_kink = a.rows()[each.row_a].op == "Relu" && each.elements.has_value();
-    if (is_kink) flips += each.elements->sign_flips;
-  }
+  for (const profiler::ComparedTensor& each : both.tensors) flips += each.kink_flips.value_or(0);
   outcome.facts.set("first", Json::object({{"step", row.step},
                                            {"phase", name_of(row.phase)},
                                            {"value", tensor.key},

@@ -48,7 +48,7 @@ struct ComparedTensor {
   std::optional<ElementErrors> elements = {};
   // Of the angle between both: of all elements, else estimated from sketches.
   double cosine = 1.0;
-  // Where an op with a kink made it and all elements are there: those on other sides of the kink.
+  // Where an op with a kink at 0 made it and all elements are there: those on other sides of it.
   std::optional<std::int64_t> kink_flips = {};
 
   double over_limit() const { return limit > 0.0 ? relative / limit : 0.0; }
@@ -66,7 +66,8 @@ struct TensorComparison {
   std::size_t faults() const;
 };
 
-// Whether an op's derivative jumps where its result, or an operand, has a certain value: Relu at 0.
+// Whether an op's derivative jumps where its result passes 0: Relu and its family. Others, such as
+// Clip and Max, have their kinks elsewhere, where signs do not show them.
 bool has_kink(std::string_view op);
 
 // Throws kUsage, naming the difference, unless what both read in their first common step is the

@@ -231,5 +231,13 @@ TEST_CASE("compare: with all elements errors are exact") {
   CHECK(errors.cosine == doctest::Approx(1.0));
 }
 
+TEST_CASE("compare: signs show the kinks of the Relu family, and no others") {
+  for (const std::string_view op : {"Relu", "LeakyRelu", "PRelu", "BiasRelu"}) CHECK(has_kink(op));
+  for (const std::string_view op : {"Clip", "Max", "Min", "HardSigmoid", "HardSwish", "Gelu", ""}) {
+    CAPTURE(std::string(op));
+    CHECK_FALSE(has_kink(op));
+  }
+}
+
 }  // namespace
 }  // namespace trainscope::profiler
