@@ -202,6 +202,8 @@ Outcome run_bisect(const Invocation& invocation) {
   const bool pair = !invocation.argument(1).empty();
   require(!pair || !invocation.settings().has("between"), ErrorCode::kUsage,
           "--between looks at one run: give RUN_A alone");
+  require(!pair || !invocation.settings().has("step"), ErrorCode::kUsage,
+          "--step says which step of one run is looked at: give RUN_A alone");
   try {
     return pair ? bisect_pair(invocation) : bisect_one(invocation);
   } catch (const SignalCame& signal) {

@@ -193,6 +193,7 @@ TEST_CASE("bisect: refusals") {
   refused({"bisect", a, b}, "different batches");
   refused({"bisect", a, c}, "different models");
   refused({"bisect", a, b, "--between", "stages"}, "give RUN_A alone");
+  refused({"bisect", a, b, "--step", "2"}, "--step says which step of one run");
   refused({"bisect", a, kModels}, "no trace of its numbers");
   refused({"bisect", a, "--between", "devices"}, "--between");
 }
