@@ -3,12 +3,24 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
+namespace {
+
+// Empty where there is no error to tell: numbers of NaN or of elements are not the same.
+std::string error_text(double error, double limit) {
+  if (error <= 0.0) return "";
+  if (limit <= 0.0) return "it is not equal";
+  if (!std::isfinite(error)) return "NaN or infinity on one side alone";
+  return fmt::format("local error {:.2e}, {:.3g} times its limit", error, error / limit);
+}
+
+}  // namespace
 
 Json fault_json(const LocalFault& fault) {
   return Json::object({{"kind", name_of(fault.kind)},
@@ -21,7 +33,7 @@ Json fault_json(const LocalFault& fault) {
                        {"local", true},
                        {"error", fault.error},
                        {"limit", fault.limit},
-                       {"over_limit", fault.over_limit()},
+                       {"over_limit", fault.over_limit() ? Json(*fault.over_limit()) : Json()},
                        {"by_elements", fault.by_elements},
                        {"among", Json::list(fault.among)},
                        {"cause", fault.cause}});
@@ -32,10 +44,11 @@ std::string fault_text(const LocalFault& fault) {
       fault.op.empty() ? "" : fmt::format(" of {} '{}'", fault.op, printable(fault.node));
   const std::string micro =
       fault.micro_batch > 0 ? fmt::format(", micro-batch {}", fault.micro_batch) : "";
-  std::string text = fmt::format("step {}, {}{}, {}{}: local error {:.2e}, {:.3g} times its limit",
-                                 fault.step, profiler::name_of(fault.phase), micro,
-                                 printable(fault.key), of, fault.error, fault.over_limit());
-  text += fmt::format("; {} fault: {}", name_of(fault.kind), printable(fault.cause, 400));
+  const std::string numbers = error_text(fault.error, fault.limit);
+  std::string text =
+      fmt::format("step {}, {}{}, {}{}: {}{} fault: {}", fault.step, profiler::name_of(fault.phase),
+                  micro, printable(fault.key), of, numbers.empty() ? "" : numbers + "; ",
+                  name_of(fault.kind), printable(fault.cause, 400));
   if (fault.among.size() > 1) {
     text += fmt::format(" (one of {} nodes since the last recorded values: {})", fault.among.size(),
                         printable(join(fault.among, ", "), 400));
@@ -107,12 +120,11 @@ Outcome print(const KernelBisect& found, const std::string& run) {
     return outcome;
   }
   const KernelFault& fault = found.faults.front();
-  outcome.text = fmt::format(
-      "culprit: {}, '{}' of {} '{}' by {}: local error {:.2e}, {:.3g} times its limit\nsee: "
-      "trainscope inspect {} --calls\n",
-      name_of(fault.phase), printable(fault.value), fault.op, printable(fault.node),
-      fault.kernel.empty() ? "its decomposition" : fault.kernel, fault.error,
-      fault.limit > 0.0 ? fault.error / fault.limit : 0.0, printable(run, 400));
+  outcome.text =
+      fmt::format("culprit: {}, '{}' of {} '{}' by {}: {}\nsee: trainscope inspect {} --calls\n",
+                  name_of(fault.phase), printable(fault.value), fault.op, printable(fault.node),
+                  fault.kernel.empty() ? "its decomposition" : fault.kernel,
+                  error_text(fault.error, fault.limit), printable(run, 400));
   outcome.exit_code = static_cast<int>(ErrorCode::kMismatch);
   return outcome;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,14 +32,19 @@ struct LocalFault {
   std::string op = {};     // of the model; of an update the optimizer's
   std::string node = {};   // in the model
   std::string cause = {};  // the likely one, a phrase
-  double error = 0.0;      // relative to the larger norm, of what the run's own inputs make
-  double limit = 0.0;
+  // Relative to the larger norm, of what the run's own inputs make; 0 where NaN, infinities or the
+  // number of elements are not the same.
+  double error = 0.0;
+  double limit = 0.0;                   // 0 of integers, which are equal or not
   bool by_elements = false;             // else of sketches, and of inputs that agree with ours
   std::vector<std::string> among = {};  // nodes, where several lie between two recorded values
   // In its step: how many nodes of the definition ran before, in all micro-batches.
   std::int64_t order = 0;
 
-  double over_limit() const { return limit > 0.0 ? error / limit : 0.0; }
+  // None where the error or its limit is no number to divide.
+  std::optional<double> over_limit() const {
+    return error > 0.0 && limit > 0.0 ? std::optional(error / limit) : std::nullopt;
+  }
 };
 
 }  // namespace trainscope

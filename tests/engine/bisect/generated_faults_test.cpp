@@ -178,7 +178,7 @@ Json json_of(const Tried& tried) {
   const LocalFault& first = tried.replay.faults.front();
   json.set("said", fmt::format("step {} {} {} of {} '{}': {}; {:.3g} times its limit", first.step,
                                profiler::name_of(first.phase), first.key, first.op, first.node,
-                               first.cause, first.over_limit()));
+                               first.cause, first.over_limit().value_or(0.0)));
   return json;
 }
 
@@ -216,7 +216,7 @@ std::size_t false_alarms(Json& alarms) {
                                    {"elements", with_elements},
                                    {"value", first.key},
                                    {"node", first.node},
-                                   {"over_limit", first.over_limit()}}));
+                                   {"over_limit", first.over_limit().value_or(0.0)}}));
   }
   return count;
 }

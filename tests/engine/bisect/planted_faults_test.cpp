@@ -25,7 +25,8 @@ const Subject& subject_of(const Fault& fault) {
 std::string text_of(const LocalFault& fault) {
   return fmt::format("{} step {} {} {} of {} '{}': {:.2e}, {:.3g} times its limit; {}",
                      name_of(fault.kind), fault.step, profiler::name_of(fault.phase), fault.key,
-                     fault.op, fault.node, fault.error, fault.over_limit(), fault.cause);
+                     fault.op, fault.node, fault.error, fault.over_limit().value_or(0.0),
+                     fault.cause);
 }
 
 // What was found first, and whether that is what was planted.
