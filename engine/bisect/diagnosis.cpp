@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/bisect/contributions.h"
 #include "engine/bisect/variants.h"
 #include "engine/core/error.h"
 #include "engine/ir/op_def.h"
@@ -17,8 +18,6 @@ namespace {
 
 using profiler::TraceKind;
 
-// A hypothesis holds where it leaves so much of the error at most, or no more than the limit.
-constexpr double kLeft = 0.02;
 // Cones of more nodes, and more variants, take too long to be tried.
 constexpr std::size_t kMostNodes = 12;
 constexpr std::size_t kMostVariants = 400;
@@ -28,11 +27,6 @@ struct Contribution {
   ValueId value;
   NamedNode reader;
 };
-
-std::string factor_text(double factor) {
-  return std::abs(factor + 1.0) < kLeft ? "of the other sign"
-                                        : fmt::format("{:.7g} times what it must be", factor);
-}
 
 class Diagnoser {
  public:
@@ -185,33 +179,16 @@ class Diagnoser {
     }
     const std::vector<Contribution> parts = contributions();
     if (parts.size() < 2) return false;
-    const Coordinates missing = sum_of(seen_, -1.0, made_);
-    const Contribution* best = nullptr;
-    double best_left = 0.0;
-    double best_factor = 0.0;
+    std::vector<Coordinates> elements;
     for (const Contribution& part : parts) {
-      const Coordinates x = suspect_.seen.coordinates_of(tensor(part.value));
-      const double square = inner_product(x, x);
-      if (square == 0.0) continue;
-      const double factor = inner_product(missing, x) / square;
-      const double left = norm_of(sum_of(missing, -factor, x));
-      if (best != nullptr && left >= best_left) continue;
-      best = &part;
-      best_left = left;
-      best_factor = factor;
+      elements.push_back(suspect_.seen.coordinates_of(tensor(part.value)));
     }
-    if (best == nullptr) return false;
-    found_.node = best->reader;
-    if (best_left > std::max(suspect_.tolerance, kLeft * error_)) return false;
-    return say_factor(*best, 1.0 + best_factor);
-  }
-
-  bool say_factor(const Contribution& part, double factor) {
-    const std::string of =
-        fmt::format("the contribution of {} '{}'", part.reader.op, part.reader.name);
-    if (std::abs(factor) < kLeft) return say(FaultKind::kGraph, of + " is missing");
-    if (std::abs(factor - 2.0) < kLeft) return say(FaultKind::kGraph, of + " is counted twice");
-    return say(FaultKind::kOp, fmt::format("{} is {}", of, factor_text(factor)));
+    const std::optional<Explanation> best = explained_by(sum_of(seen_, -1.0, made_), elements);
+    if (!best) return false;
+    found_.node = parts[best->part].reader;
+    if (best->left > std::max(suspect_.tolerance, kLeft * error_)) return false;
+    ContributionFault fault = contribution_fault(found_.node, 1.0 + best->factor);
+    return say(fault.kind, std::move(fault.cause));
   }
 
   // --- Parameters after the update ---------------------------------------------------------------

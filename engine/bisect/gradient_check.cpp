@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/bisect/contributions.h"
 #include "engine/bisect/node_gradient.h"
 #include "engine/bisect/observed.h"
 #include "engine/bisect/typed_inputs.h"
@@ -71,6 +72,12 @@ class GradientChecker {
   }
 
  private:
+  // What the readers of a value give to its gradient.
+  struct Parts {
+    std::vector<NamedNode> readers;
+    std::vector<Coordinates> elements;
+  };
+
   SharedTensor gradient(ValueId value) const {
     if (value == kNoValue) return nullptr;
     const auto found = gradient_of_.find(graph_.value(value).serial);
@@ -114,7 +121,9 @@ class GradientChecker {
 
   void add_contribution(const Node& node, ValueId to, const SharedTensor& part) {
     if (part == nullptr) return;
-    parts_[to].emplace_back(model_node(graph_, node), elements_of(*part));
+    Parts& parts = parts_[to];
+    parts.readers.push_back(model_node(graph_, node));
+    parts.elements.push_back(elements_of(*part));
   }
 
   void test_direction(const NodeGradient& alone, const Node& node, std::size_t i,
@@ -165,7 +174,7 @@ class GradientChecker {
     if (has == nullptr || parts == parts_.end()) return;
     const Coordinates seen = elements_of(*has);
     Coordinates sum(seen.size(), 0.0);
-    for (const auto& [reader, part] : parts->second) {
+    for (const Coordinates& part : parts->second.elements) {
       if (part.size() != sum.size()) return;
       sum = sum_of(sum, 1.0, part);
     }
@@ -177,37 +186,18 @@ class GradientChecker {
     add_sum_fault(value, seen, sum, parts->second, error / norm, limit / norm);
   }
 
-  using Parts = std::vector<std::pair<NamedNode, Coordinates>>;
   void add_sum_fault(ValueId value, const Coordinates& seen, const Coordinates& sum,
                      const Parts& parts, double error, double limit) {
-    const Coordinates missing = sum_of(seen, -1.0, sum);
-    const NamedNode* best = nullptr;
-    double best_left = 0.0;
-    double best_factor = 0.0;
-    for (const auto& [reader, part] : parts) {
-      const double square = inner_product(part, part);
-      if (square == 0.0) continue;
-      const double factor = inner_product(missing, part) / square;
-      const double left = norm_of(sum_of(missing, -factor, part));
-      if (best != nullptr && left >= best_left) continue;
-      best = &reader;
-      best_left = left;
-      best_factor = factor;
-    }
-    if (best == nullptr) best = &parts.front().first;
-    LocalFault fault = fault_at(value, *best);
-    const bool is_explained = best_left <= 0.02 * norm_of(missing);
+    const Coordinates wrong = sum_of(seen, -1.0, sum);
+    const std::optional<Explanation> best = explained_by(wrong, parts.elements);
+    const NamedNode& reader = parts.readers[best ? best->part : 0];
+    LocalFault fault = fault_at(value, reader);
     fault.kind = FaultKind::kGraph;
     fault.cause = "it is not the sum of what its readers give";
-    if (is_explained && std::abs(best_factor + 1.0) < 0.02) {
-      fault.cause = fmt::format("the contribution of {} '{}' is missing", best->op, best->name);
-    } else if (is_explained && std::abs(best_factor - 1.0) < 0.02) {
-      fault.cause =
-          fmt::format("the contribution of {} '{}' is counted twice", best->op, best->name);
-    } else if (is_explained) {
-      fault.kind = FaultKind::kOp;
-      fault.cause = fmt::format("the contribution of {} '{}' is {:.4g} times what it must be",
-                                best->op, best->name, 1.0 + best_factor);
+    if (best && best->left <= kLeft * norm_of(wrong)) {
+      ContributionFault explained = contribution_fault(reader, 1.0 + best->factor);
+      fault.kind = explained.kind;
+      fault.cause = std::move(explained.cause);
     }
     fault.error = error;
     fault.limit = limit;
@@ -219,7 +209,7 @@ class GradientChecker {
   const OpTable& ops_;
   const ReferenceValues values_;
   std::unordered_map<Serial, ValueId> gradient_of_;
-  std::map<ValueId, Parts> parts_;  // what readers give, by the value that they read
+  std::map<ValueId, Parts> parts_;
   // Values with a reader that gives them a gradient which no test here makes again: it draws random
   // numbers, or passes straight through a step.
   std::set<ValueId> untested_;
