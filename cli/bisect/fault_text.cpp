@@ -13,7 +13,7 @@ namespace trainscope {
 namespace {
 
 // Empty where there is no error to tell: numbers of NaN or of elements are not the same.
-std::string error_text(double error, double limit) {
+std::string numbers_text(double error, double limit) {
   if (error <= 0.0) return "";
   if (limit <= 0.0) return "it is not equal";
   if (!std::isfinite(error)) return "NaN or infinity on one side alone";
@@ -44,7 +44,7 @@ std::string fault_text(const LocalFault& fault) {
       fault.op.empty() ? "" : fmt::format(" of {} '{}'", fault.op, printable(fault.node));
   const std::string micro =
       fault.micro_batch > 0 ? fmt::format(", micro-batch {}", fault.micro_batch) : "";
-  const std::string numbers = error_text(fault.error, fault.limit);
+  const std::string numbers = numbers_text(fault.error, fault.limit);
   std::string text =
       fmt::format("step {}, {}{}, {}{}: {}{} fault: {}", fault.step, profiler::name_of(fault.phase),
                   micro, printable(fault.key), of, numbers.empty() ? "" : numbers + "; ",
@@ -124,7 +124,7 @@ Outcome print(const KernelBisect& found, const std::string& run) {
       fmt::format("culprit: {}, '{}' of {} '{}' by {}: {}\nsee: trainscope inspect {} --calls\n",
                   name_of(fault.phase), printable(fault.value), fault.op, printable(fault.node),
                   fault.kernel.empty() ? "its decomposition" : fault.kernel,
-                  error_text(fault.error, fault.limit), printable(run, 400));
+                  numbers_text(fault.error, fault.limit), printable(run, 400));
   outcome.exit_code = static_cast<int>(ErrorCode::kMismatch);
   return outcome;
 }

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "cli/verbs/compare_numerics.h"
+#include "cli/compare/find_trace.h"
 #include "engine/bundle/reader.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"

@@ -12,7 +12,7 @@
 #include "cli/bisect/verdict.h"
 #include "cli/bisect/within_run.h"
 #include "cli/command.h"
-#include "cli/verbs/compare_numerics.h"
+#include "cli/compare/find_trace.h"
 #include "engine/bisect/gradient_check.h"
 #include "engine/core/error.h"
 #include "engine/core/system/scratch_folder.h"

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/compare/find_trace.h"
 #include "cli/compare/losses.h"
 #include "cli/compare/plans.h"
 #include "cli/compare/sides.h"
+#include "cli/compare/tensors.h"
 #include "cli/compare/times.h"
 #include "cli/flags/invocation.h"
-#include "cli/verbs/compare_numerics.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 

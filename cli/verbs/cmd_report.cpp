@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/compare/find_trace.h"
 #include "cli/compare/losses.h"
 #include "cli/compare/sides.h"
 #include "cli/flags/invocation.h"
 #include "cli/report_pictures.h"
 #include "cli/session_machine.h"
-#include "cli/verbs/compare_numerics.h"
 #include "engine/bundle/reader.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"

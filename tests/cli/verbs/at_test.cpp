@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/verbs/compare_numerics.h"
+#include "cli/compare/find_trace.h"
 #include "engine/core/file.h"
 #include "engine/core/safetensors.h"
 #include "kernels/api/random.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "cli/verbs/compare_numerics.h"
+#include "cli/compare/find_trace.h"
 #include "engine/core/safetensors.h"
 #include "profiler/numerics/tensor_comparison.h"
 #include "tests/cli/numerics_tools.h"

@@ -1,5 +1,5 @@
 // A line for the first tensor that differs of each pair, and one table.
-#include "cli/verbs/compare_numerics.h"
+#include "cli/compare/tensors.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "cli/compare/tensor_table.h"
-#include "engine/bundle/format.h"
-#include "engine/bundle/reader.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "profiler/numerics/tensor_comparison.h"
@@ -103,7 +101,7 @@ std::string producer_text(const Trace& trace) {
                      printable(header.mode));
 }
 
-Json pair_json(const Trace& a, const TracePair& pair) {
+Json trace_pair_json(const Trace& a, const TracePair& pair) {
   const TensorComparison& both = pair.both;
   Json tensors = Json::array();
   for (const ComparedTensor& tensor : both.tensors) {
@@ -121,7 +119,7 @@ Json pair_json(const Trace& a, const TracePair& pair) {
   return facts;
 }
 
-std::string pair_text(const Trace& a, const TracePair& pair) {
+std::string trace_pair_text(const Trace& a, const TracePair& pair) {
   const TensorComparison& both = pair.both;
   std::vector<std::string> steps;
   for (const std::int64_t step : both.steps) steps.push_back(std::to_string(step));
@@ -137,19 +135,6 @@ std::string pair_text(const Trace& a, const TracePair& pair) {
 
 }  // namespace
 
-std::optional<Trace> find_trace(const std::string& path) {
-  const Folder folder = Folder::open(path);
-  if (folder.has_file(profiler::kTraceHeaderFile)) return Trace::open(folder);
-  if (!folder.has_file(kRunManifestFile)) {  // another engine's recorder made it
-    if (!folder.has_folder(kRunNumericsFolder)) return std::nullopt;
-    return Trace::open(folder.enter(kRunNumericsFolder));
-  }
-  const RunReader run = RunReader::open(folder);
-  const std::optional<Folder> trace = run.numerics(std::ssize(run.manifest().sessions));
-  if (!trace || !trace->has_file(profiler::kTraceHeaderFile)) return std::nullopt;
-  return Trace::open(*trace);
-}
-
 Outcome compare_numerics(const std::vector<Trace>& traces, std::size_t top) {
   const Trace& a = traces.front();
   std::vector<TracePair> pairs;
@@ -158,11 +143,11 @@ Outcome compare_numerics(const std::vector<Trace>& traces, std::size_t top) {
                      .other = traces[i],
                      .both = profiler::compare_tensors(a, traces[i])});
   }
-  Outcome outcome{.facts = pair_json(a, pairs.front())};
-  if (pairs.size() > 1) outcome.facts.set("c", pair_json(a, pairs[1]));
+  Outcome outcome{.facts = trace_pair_json(a, pairs.front())};
+  if (pairs.size() > 1) outcome.facts.set("c", trace_pair_json(a, pairs[1]));
   outcome.text = fmt::format("tensors of A, {}\n", producer_text(a));
   for (const TracePair& pair : pairs) {
-    outcome.text += pair_text(a, pair);
+    outcome.text += trace_pair_text(a, pair);
     if (pair.both.first) outcome.exit_code = static_cast<int>(ErrorCode::kMismatch);
   }
   outcome.text += tensor_table(a, pairs, top);
