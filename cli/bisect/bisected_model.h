@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/verbs/replayable.h"
+#include "cli/replay/replayable.h"
 #include "engine/bisect/run_replay.h"
 #include "engine/session.h"
 

@@ -9,9 +9,10 @@
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
+#include "cli/replay/replay_command.h"
+#include "cli/replay/replayable.h"
 #include "cli/source.h"
 #include "cli/verbs/first_nan.h"
-#include "cli/verbs/replayable.h"
 #include "engine/bundle/format.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -22,8 +23,6 @@
 #include "profiler/numerics/tensor_summary.h"
 
 namespace trainscope {
-
-Command train_command();
 
 namespace {
 
@@ -45,9 +44,7 @@ constexpr Flag kAtFlags[] = {
      .type = FlagType::kSwitch,
      .help = "Of a run that ended because its loss was no number: which call made the first NaN "
              "or infinity, and of what"},
-    {.name = "not-bitwise",
-     .type = FlagType::kSwitch,
-     .help = "Also with other threads, another instruction set or program: other last bits"},
+    kNotBitwiseFlag,
 };
 
 bool is_named(const TraceRow& row, const std::string& value) {
@@ -213,28 +210,19 @@ Outcome shown_at(const Invocation& given) {
 }
 
 Outcome run_at(const Invocation& given) {
-  try {
-    return shown_at(given);
-  } catch (const SignalCame& signal) {
-    return {.text = "stopped before the step was run again\n", .exit_code = signal.exit_code};
-  }
+  return unless_stopped([&] { return shown_at(given); });
 }
 
 }  // namespace
 
 Command at_command() {
-  Command command = train_command();
-  std::vector<Flag> flags(std::begin(kAtFlags), std::end(kAtFlags));
-  flags.insert(flags.end(), command.flags.begin(), command.flags.end());
+  Command command = replay_command(kAtFlags, run_at);
   command.name = "at";
   command.summary = "Make a tensor of a past step of a run again, bit for bit.";
   command.arguments = {{.name = "RUN", .help = "the folder of a run"}};
-  command.flags = std::move(flags);
   command.examples = {
       "trainscope at runs/book --step 37 --value /h.0/mlp/Gelu_output_0 -o gelu.safetensors",
       "trainscope at runs/book --first-nan"};
-  command.run = run_at;
-  command.table = "train";
   command.essential = {"step", "value", "output", "first-nan", "not-bitwise"};
   return command;
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "cli/bisect/within_run.h"
 #include "cli/command.h"
 #include "cli/compare/find_trace.h"
+#include "cli/replay/replay_command.h"
 #include "engine/bisect/gradient_check.h"
 #include "engine/core/error.h"
 #include "engine/core/system/scratch_folder.h"
@@ -20,8 +20,6 @@
 #include "profiler/numerics/tensor_comparison.h"
 
 namespace trainscope {
-
-Command train_command();
 
 namespace {
 
@@ -46,9 +44,7 @@ constexpr Flag kBisectFlags[] = {
     {.name = "model",
      .value = "FILE",
      .help = "The model that was trained, where both folders are traces without a run"},
-    {.name = "not-bitwise",
-     .type = FlagType::kSwitch,
-     .help = "Replay also with other threads, another instruction set or program"},
+    kNotBitwiseFlag,
 };
 
 Trace trace_of(const std::string& folder) {
@@ -204,19 +200,13 @@ Outcome run_bisect(const Invocation& invocation) {
           "--between looks at one run: give RUN_A alone");
   require(!pair || !invocation.settings().has("step"), ErrorCode::kUsage,
           "--step says which step of one run is looked at: give RUN_A alone");
-  try {
-    return pair ? bisect_pair(invocation) : bisect_one(invocation);
-  } catch (const SignalCame& signal) {
-    return {.text = "stopped before the steps were run again\n", .exit_code = signal.exit_code};
-  }
+  return unless_stopped([&] { return pair ? bisect_pair(invocation) : bisect_one(invocation); });
 }
 
 }  // namespace
 
 Command bisect_command() {
-  Command command = train_command();
-  std::vector<Flag> flags(std::begin(kBisectFlags), std::end(kBisectFlags));
-  flags.insert(flags.end(), command.flags.begin(), command.flags.end());
+  Command command = replay_command(kBisectFlags, run_bisect);
   command.name = "bisect";
   command.summary =
       "Name the op, pass, kernel or update to blame where two runs part, or one is wrong.";
@@ -224,11 +214,8 @@ Command bisect_command() {
                        {.name = "RUN_B",
                         .help = "another run of the same model on the same batches",
                         .required = false}};
-  command.flags = std::move(flags);
   command.examples = {"trainscope bisect runs/ours runs/torch",
                       "trainscope bisect runs/ours --between stages"};
-  command.run = run_bisect;
-  command.table = "train";
   command.essential = {"between", "step", "model", "not-bitwise"};
   return command;
 }

@@ -1,5 +1,5 @@
 // The run's options, where its replay begins, and what keeps that from its bits.
-#include "cli/verbs/replayable.h"
+#include "cli/replay/replayable.h"
 
 #include <fmt/format.h>
 
