@@ -7,8 +7,11 @@
 #include "engine/bisect/step_start.h"
 #include "engine/bisect/typed_inputs.h"
 #include "engine/exec/reference.h"
+#include "engine/ir/op_def.h"
 #include "engine/models/models.h"
+#include "engine/plan/kernel_choice.h"
 #include "kernels/api/random.h"
+#include "kernels/cpu/support/processor.h"
 #include "tests/engine/bisect/planting.h"
 
 namespace trainscope::test {
@@ -86,6 +89,35 @@ Subject convolutions(KernelChoice kernels) {
   return Subject(OnnxModel::from_bytes(std::as_bytes(std::span(bytes))), options, {batch});
 }
 
+// Nodes of the run's step that a kernel computes by products of transformed numbers.
+std::int64_t transformed_nodes(const Subject& subject) {
+  const Graph& graph = subject.plain.graph();
+  std::int64_t count = 0;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const NodeArgs types(graph, node);
+    const Params params = node.op->params ? node.op->params(*types) : Params(NoParams{});
+    std::vector<TensorView> inputs;
+    std::vector<TensorView> outputs;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      inputs.push_back({.type = types->inputs[i], .present = types->present[i]});
+    }
+    for (const TensorType& type : types->outputs) outputs.push_back({.type = type});
+    const PrepareArgs args{.params = params,
+                           .inputs = inputs,
+                           .outputs = outputs,
+                           .threads = subject.options.lower.threads};
+    const Kernel* kernel =
+        choose_kernel(cpu_kernels(), {.op = node.op->name,
+                                      .dtype = kernel_dtype(types->inputs, types->outputs),
+                                      .args = args,
+                                      .choice = subject.options.lower.kernels})
+            .kernel;
+    count += kernel != nullptr && kernel->transforms ? 1 : 0;
+  }
+  return count;
+}
+
 void check_silent(const Subject& subject, const ReplayOf& of) {
   const RunReplay run = replayed(subject, subject.plain.graph(), of);
   for (const LocalFault& fault : run.faults) {
@@ -113,6 +145,9 @@ TEST_SUITE("slow") {
   TEST_CASE("correct: with and without Winograd's form") {
     for (const KernelChoice kernels : {KernelChoice::kFastest, KernelChoice::kDirect}) {
       const Subject subject = convolutions(kernels);
+      // It needs AVX-512; by the direct kernels there is none anywhere.
+      const bool expected = kernels == KernelChoice::kFastest && cpu::has_avx512();
+      CHECK((transformed_nodes(subject) > 0) == expected);
       check_silent(subject, {.with_elements = true, .steps = 1});
       check_silent(subject, {.with_elements = false, .steps = 1});
     }
