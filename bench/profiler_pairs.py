@@ -18,6 +18,7 @@ import json
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -142,11 +143,16 @@ def alike_sides(runs, pair, first, second):
     raise SystemExit(f"the machine changed within {MOST_AGAIN} pairs of runs one behind the other")
 
 
+def tell(runs, pair, found):
+    print(f"{runs.workload} pair {pair}: {found}", file=sys.stderr, flush=True)
+
+
 def cost(runs, pairs):
     ratios = []
     for pair in range(pairs):
         plain, profiled = in_turn(pair, lambda: runs.train(profiled=False), runs.train)
         ratios.append(runs.step_ms(profiled) / runs.step_ms(plain))
+        tell(runs, pair, f"{ratios[-1]:.4f}")
     return {"workload": runs.workload, "pairs": pairs, "ratios": ratios,
             "median": statistics.median(ratios), "holds": statistics.median(ratios) <= MOST_COST}
 
@@ -161,6 +167,8 @@ def alarms(runs, pairs):
             facts = runs.compared(a, b, by)
             if facts["changed"]:
                 found.append({"pair": pair, "by": by, "changed": facts["changed"]})
+        named = [name for each in found if each["pair"] == pair for name in each["changed"]]
+        tell(runs, pair, f"named {', '.join(named) or 'nothing'}; made again {unlike} times")
     alarmed = len({each["pair"] for each in found})
     return {"workload": runs.workload, "pairs": pairs, "again": again, "alarms": found,
             "pairs_with_alarm": alarmed, "holds": alarmed <= 1}
@@ -176,6 +184,8 @@ def busy(runs, pairs):
         row = next(each for each in facts["rows"] if each["name"] == name)
         rows.append({"pair": pair, "by": by, "op": name, "named": facts["changed"],
                      "change": row["change"], "again": again, "found": facts["changed"] == [name]})
+        tell(runs, pair, f"{name} slowed, named {', '.join(facts['changed']) or 'nothing'}; "
+                         f"made again {again} times")
     good = sum(row["found"] for row in rows)
     return {"workload": runs.workload, "pairs": pairs, "ops": slowed, "rows": rows, "found": good,
             "holds": good == pairs}
