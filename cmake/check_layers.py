@@ -5,7 +5,8 @@ Usage: check_layers.py [source folder]. Standard library only. One line per find
 Also checked: that no two headers define types of one name in one namespace (the program would use
 the inline functions of either for both, without a word from compiler or linker); DEPS of every trainscope_module() against the same rows, the first line of each
 source (what the file is for), `#pragma once`, how many sources a folder holds, that every [folders] row names a known module,
-that no folder includes itself by way of others, and that no page of docs/ that is written by hand is too long.
+that no folder includes itself by way of others, that the first include of a source is its header (which shows that the header
+includes what it uses wherever the source is compiled alone), and that no page of docs/ that is written by hand is too long.
 """
 import collections
 import re
@@ -119,6 +120,16 @@ def check_size(path, lines):
         yield f"{path}: {len(lines)} lines, the limit is {SIZE_LIMIT}: split it"
 
 
+def check_first_include(root, path, lines):
+    """A source x.cpp beside a header x.h begins with it."""
+    header = path.removesuffix(".cpp") + ".h"
+    if not path.endswith(".cpp") or not (root / header).is_file():
+        return
+    first = next(filter(None, map(INCLUDE.match, lines)), None)
+    if first is None or first.group(2) != header:
+        yield f'{path}: its first #include is not "{header}"'
+
+
 def check_source(root, layers, path):
     lines = (root / path).read_text(encoding="utf-8").splitlines()
     yield from check_size(path, lines)
@@ -126,6 +137,7 @@ def check_source(root, layers, path):
         yield f"{path}:1: the first line must be a comment saying what the file is for"
     if path.endswith(".h") and "#pragma once" not in lines:
         yield f"{path}: a header without #pragma once"
+    yield from check_first_include(root, path, lines)
     if layers.module_of(path) is None:
         yield f"{path}: its folder has no row in cmake/layers.txt"
         return

@@ -19,12 +19,18 @@ function(trainscope_glob result top_only folder)
   set(${result} "${files}" PARENT_SCOPE)
 endfunction()
 
-# Compiles every header of a module alone, so that each includes what it uses (of standard headers
-# only where these are not precompiled: the nightly check `sources`).
+# Compiles every header of a module that has no source of its own alone, so that each includes what it
+# uses. Another is the first include of its source (check_layers.py), which shows it wherever sources are
+# compiled one by one: with ccache, and in the nightly check `sources`, where standard headers are not
+# precompiled either.
 function(trainscope_header_check target top_only)
   trainscope_glob(headers ${top_only} "${CMAKE_CURRENT_SOURCE_DIR}" *.h)
   set(sources)
   foreach(header IN LISTS headers)
+    string(REGEX REPLACE "\\.h$" ".cpp" own_source "${header}")
+    if(EXISTS "${own_source}")
+      continue()
+    endif()
     file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${header}")
     set(source "${PROJECT_BINARY_DIR}/headers/${path}.cpp")
     set(lines "#include \"${path}\"\n#include \"${path}\"  // IWYU pragma: keep\n")

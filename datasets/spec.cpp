@@ -1,4 +1,6 @@
 // Parsing of data source texts.
+#include "datasets/spec.h"
+
 #include <algorithm>
 #include <span>
 #include <utility>

@@ -56,6 +56,11 @@ class CheckLayers(unittest.TestCase):
     def test_a_subfolder_with_a_row_is_not_its_parent(self):
         self.assertEqual(1, len(self.findings("high/x.cpp", '"high/sub/c.h"')))
 
+    def test_a_source_begins_with_its_header(self):
+        self.assertEqual([], self.findings("low/a.cpp", '"low/a.h"', "<vector>"))
+        found = self.findings("low/a.cpp", "<vector>", '"low/a.h"')
+        self.assertEqual(['low/a.cpp: its first #include is not "low/a.h"'], found)
+
     def test_a_folder_with_too_many_sources(self):
         paths = [f"engine/ops/f{i}.cpp" for i in range(41)] + ["engine/ops/a.txt", "cli/main.cpp"]
         self.assertEqual(list(check_layers.check_folders(paths)),
