@@ -32,6 +32,8 @@ trainscope_find(Protobuf libprotobuf-dev)
 trainscope_find(ONNX libonnx-dev)
 trainscope_find(CURL libcurl4-openssl-dev)
 trainscope_find(ZLIB zlib1g-dev)
+trainscope_find(PNG libpng-dev)
+trainscope_find(JPEG libjpeg62-turbo-dev)
 trainscope_find_library(xxhash xxhash.h xxhash libxxhash-dev)
 # oneDNN's own CMake config demands OpenCL, which the CPU engine does not use.
 trainscope_find_library(dnnl oneapi/dnnl/dnnl.hpp dnnl libdnnl-dev)

@@ -16,17 +16,18 @@ namespace trainscope {
 namespace {
 
 Field field_of(const Column& column) {
-  const auto dims = column.values.shape().span().subspan(1);
+  const TensorType type = column.type();
   return {.name = column.name,
-          .example = {.dtype = column.values.dtype(), .shape = Shape(dims)},
+          .example = {.dtype = type.dtype, .shape = Shape(type.shape.span().subspan(1))},
           .batch_axis = column.batch_axis};
 }
 
 // The first integer input with more than one number an example makes sequences.
 std::int64_t tokens_per_example(const std::vector<Column>& inputs) {
   for (const Column& column : inputs) {
-    if (!is_index_type(column.values.dtype())) continue;
-    return column.values.shape().rank > 1 ? field_of(column).example.elements() : 0;
+    const TensorType type = column.type();
+    if (!is_index_type(type.dtype)) continue;
+    return type.shape.rank > 1 ? field_of(column).example.elements() : 0;
   }
   return 0;
 }
@@ -54,7 +55,7 @@ class TableDataset final : public Dataset {
     if (table_.labels) columns_.push_back(&*table_.labels);
     for (const Column* column : columns_) fields_.push_back(field_of(*column));
     tokens_per_example_ = tokens_per_example(table_.inputs);
-    const std::int64_t examples = columns_.front()->values.shape()[0];
+    const std::int64_t examples = columns_.front()->type().shape[0];
     training_ = training_examples(examples, table_.validation_fraction);
     validation_ = examples - training_;
     if (table_.validation_seed) rows_ = split_rows(examples, training_, *table_.validation_seed);
@@ -94,14 +95,19 @@ class TableDataset final : public Dataset {
   void copy_rows(Split split, std::span<const std::int64_t> indices, const Column& column,
                  Tensor& into) const {
     const BatchLayout layout(into.type(), column.batch_axis);
+    std::vector<std::byte> read(column.rows ? layout.row_bytes() : 0);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const auto example = static_cast<std::int64_t>(i);
       if (indices[i] == kPaddingExample) {
         layout.clear_row(example, into.data());
         continue;
       }
-      const auto row = static_cast<std::size_t>(row_of(split, indices[i]));
-      layout.write_row(column.values.data() + row * layout.row_bytes(), example, into.data());
+      const std::int64_t row = row_of(split, indices[i]);
+      if (column.rows) column.rows->read(row, read);
+      const std::byte* from =
+          column.rows ? read.data()
+                      : column.values.data() + static_cast<std::size_t>(row) * layout.row_bytes();
+      layout.write_row(from, example, into.data());
     }
   }
 
@@ -190,7 +196,7 @@ void check_values(const DataSpec& spec, const Column& column, Allowed allowed) {
 }
 
 void check_column(const DataSpec& spec, const Column& column, Allowed allowed) {
-  if (allowed.bound == 0) return;
+  if (allowed.bound == 0 || column.rows) return;
   if (column.values.dtype() == DType::kI64)
     return check_values<std::int64_t>(spec, column, allowed);
   if (column.values.dtype() == DType::kI32)
@@ -208,10 +214,11 @@ struct ExampleCount {
 };
 
 void check_count(const DataSpec& spec, const Column& column, const ExampleCount& expected) {
-  const Shape& shape = column.values.shape();
+  const TensorType type = column.type();
+  const Shape& shape = type.shape;
   require(shape.rank > 0 && shape[0] > 0, ErrorCode::kBadInput,
           "data '{}': '{}' is {}: its first dimension must count at least one example",
-          printable(spec.text), printable(column.name), type_text(column.values.type()));
+          printable(spec.text), printable(column.name), type_text(type));
   if (shape[0] == expected.examples) return;
   throw Error(
       ErrorCode::kBadInput,
@@ -224,7 +231,7 @@ void check_count(const DataSpec& spec, const Column& column, const ExampleCount&
 
 void check_table(const DataSpec& spec, const Table& table) {
   const Column& first = table.inputs.empty() ? *table.labels : table.inputs.front();
-  const Shape& shape = first.values.shape();
+  const Shape shape = first.type().shape;
   const ExampleCount expected{.examples = shape.rank > 0 ? shape[0] : 0, .name = first.name};
   for (const Column& column : table.inputs) {
     check_count(spec, column, expected);

@@ -1,8 +1,11 @@
 // Examples as rows of tensors in memory: what the readers of small fixed-size examples share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,13 +16,25 @@
 
 namespace trainscope {
 
+// Rows that are read when a batch needs them, where memory need not hold all. Called by several
+// threads at once.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  virtual TensorType type() const = 0;  // its first dimension counts the rows
+  virtual void read(std::int64_t row, std::span<std::byte> into) const = 0;
+};
+
 // One tensor for all examples: its first dimension counts them, also where that of a batch does
 // not.
 struct Column {
   std::string name;
-  Tensor values;
-  std::int64_t bound = 0;  // as in WantedField
-  int batch_axis = 0;      // as in Field
+  Tensor values = {};
+  std::shared_ptr<const RowSource> rows = nullptr;  // instead of values
+  std::int64_t bound = 0;                           // as in WantedField
+  int batch_axis = 0;                               // as in Field
+
+  TensorType type() const { return rows ? rows->type() : values.type(); }
 };
 
 struct Table {
