@@ -197,7 +197,7 @@ Command bench_node_command(const Command& bench) {
   command.summary = "Time one call of a step by itself, by every kernel that takes it.";
   command.arguments = {{.name = "MODEL.onnx|RUN|BUILDER:SIZE",
                         .help = "a model, a run (its step), or a builder's model without a file"}};
-  command.flags = join_flags({kNodeFlags, validation_flags(), compile_flags()});
+  command.flags = join_flags({kNodeFlags, validation_flags(), image_flags(), compile_flags()});
   command.examples = {"trainscope bench model.onnx --node /4/Gemm --threads 2",
                       "trainscope bench runs/gpt-1 --node /h.0/mlp/fc --phase backward --json"};
   command.run = run_bench_node;

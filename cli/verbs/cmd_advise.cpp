@@ -105,7 +105,7 @@ Command advise_command() {
           .arguments = {{.name = "MODEL.onnx|RUN|BUILDER:SIZE",
                          .help = "a model, a run (its options, and its profile where it has one), "
                                  "or a builder's model without a file, of which nothing is run"}},
-          .flags = join_flags({kAdviseFlags, validation_flags(), compile_flags()}),
+          .flags = join_flags({kAdviseFlags, validation_flags(), image_flags(), compile_flags()}),
           .examples = {"trainscope advise runs/gpt-1 --try 3",
                        "trainscope advise bert.onnx --batch 16 --seq 128 --memory 2GB"},
           .run = run_advise,

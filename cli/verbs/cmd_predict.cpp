@@ -103,7 +103,8 @@ std::shared_ptr<const Dataset> open_examples(const Source& source, const Setting
   wanted.labels.reset();
   wanted.without_labels = true;
   if (source.is_run()) take_from_training(source.run().manifest().data, wanted);
-  DataRequest request{.source = settings.text("data"), .validation_source = {}};
+  DataRequest request{
+      .source = settings.text("data"), .validation_source = {}, .changes = image_changes(settings)};
   wanted.validation_fraction = 1.0;  // where the data say nothing of a split
   return open_data(request, std::move(wanted));
 }
@@ -156,8 +157,8 @@ Command predict_command() {
   return {.name = "predict",
           .summary = "Write what a model or run makes of each example of the data.",
           .arguments = {{.name = "MODEL.onnx|RUN", .help = "a model, or a run's folder"}},
-          .flags = join_flags(
-              {kPredictFlags, source_flags(), size_flags(), kernel_flags(), determinism_flags()}),
+          .flags = join_flags({kPredictFlags, image_flags(), source_flags(), size_flags(),
+                               kernel_flags(), determinism_flags()}),
           .examples = {"trainscope predict runs/mlp-1 --data test.csv,label=kind -o scores.csv",
                        "trainscope predict model.onnx --data tensors:x.npz -o y.safetensors"},
           .run = run_predict};

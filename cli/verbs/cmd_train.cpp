@@ -227,7 +227,7 @@ Command train_command() {
           .arguments = {{.name = "MODEL.onnx",
                          .help = "the forward graph; of a run that --resume names its own",
                          .required = false}},
-          .flags = join_flags({kTrainFlags, validation_flags(), compile_flags()}),
+          .flags = join_flags({kTrainFlags, validation_flags(), image_flags(), compile_flags()}),
           .examples = {"trainscope train model.onnx --data synthetic --steps 20",
                        "trainscope train gpt.onnx --data text:book.txt --seq 64 --batch 12 --steps "
                        "2000 --lr 1e-3 --clip 1 --run-dir runs/book"},

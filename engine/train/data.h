@@ -84,6 +84,7 @@ inline constexpr std::uint64_t kOrderStreams = std::uint64_t{1} << 56;      // +
 inline constexpr std::uint64_t kPhaseStream = std::uint64_t{2} << 56;       // element: epoch
 inline constexpr std::uint64_t kSyntheticStreams = std::uint64_t{3} << 56;  // + field
 inline constexpr std::uint64_t kSplitStream = std::uint64_t{6} << 56;
+inline constexpr std::uint64_t kImageStreams = std::uint64_t{7} << 56;  // + epoch
 
 // A random permutation of 0..size-1 that takes no memory: element i is computed, not stored.
 class Permutation {
