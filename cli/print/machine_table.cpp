@@ -26,6 +26,7 @@ std::string level_rows(const MemoryLevel& level) {
   add("read", level.read);
   add("write", level.write);
   add("copy", level.copy);
+  if (level.update) add("update", *level.update);
   return text;
 }
 

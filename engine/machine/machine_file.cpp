@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -32,11 +33,13 @@ Json link_json(const HostLink& link) {
 }
 
 Json level_json(const MemoryLevel& level) {
-  return Json::object({{"name", level.name},
-                       {"bytes", level.bytes},
-                       {"read", rate_json(level.read)},
-                       {"write", rate_json(level.write)},
-                       {"copy", rate_json(level.copy)}});
+  Json json = Json::object({{"name", level.name},
+                            {"bytes", level.bytes},
+                            {"read", rate_json(level.read)},
+                            {"write", rate_json(level.write)},
+                            {"copy", rate_json(level.copy)}});
+  if (level.update) json.set("update", rate_json(*level.update));
+  return json;
 }
 
 // --- Reading -------------------------------------------------------------------------------------
@@ -104,15 +107,17 @@ class FileObject {
   std::string path_;  // "" of the whole file
 };
 
+// Files of older programs have no "update".
 MemoryLevel level_of(const FileObject& object) {
-  static constexpr std::array<std::string_view, 5> kKeys = {"name", "bytes", "read", "write",
-                                                            "copy"};
+  static constexpr std::array<std::string_view, 6> kKeys = {"name",  "bytes", "read",
+                                                            "write", "copy",  "update"};
   object.has_only(kKeys);
   return {.name = object.text("name"),
           .bytes = object.count("bytes", std::numeric_limits<std::int64_t>::max()),
           .read = object.rate("read"),
           .write = object.rate("write"),
-          .copy = object.rate("copy")};
+          .copy = object.rate("copy"),
+          .update = object.has("update") ? std::optional(object.rate("update")) : std::nullopt};
 }
 
 std::vector<MemoryLevel> levels_of(const Json& json) {

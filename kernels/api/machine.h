@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,14 +20,20 @@ struct Rate {
   bool operator==(const Rate&) const = default;
 };
 
-// A cache or the memory. Bytes per second that are read, written, and copied; a copy's bytes count
-// twice, as they are read and as they are written.
+// A cache or the memory. Bytes per second that are read, written, copied, and updated in place:
+// read and written where they lie. Those of a copy and of an update count twice, as they are read
+// and as they are written. A store to bytes that nobody has read fetches their line first, so a
+// copy moves more than an update of as many bytes.
 struct MemoryLevel {
   std::string name;        // "L1", "L2", "L3", "memory"
   std::int64_t bytes = 0;  // of a cache: of one core's, or of the one that cores share
   Rate read;
   Rate write;
   Rate copy;
+  std::optional<Rate> update = {};  // none: of a machine that was measured by an older program
+
+  // Of bytes that are read and written in place; that of a copy where nobody measured it.
+  const Rate& in_place() const { return update ? *update : copy; }
 
   bool operator==(const MemoryLevel&) const = default;
 };
@@ -72,7 +79,7 @@ struct Machine {
 // How a machine is measured.
 struct MeasureOptions {
   int threads = 1;        // which are all cores
-  double seconds = 0.06;  // of each of some thirty measurements
+  double seconds = 0.06;  // of each of some forty measurements
   // The most memory that is used.
   std::size_t most_bytes = std::size_t{1} << 30;
 };

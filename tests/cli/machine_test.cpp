@@ -50,7 +50,8 @@ TEST_CASE("doctor --roofs: a table, and a file that --machine takes") {
   CHECK(!written.name.empty());
   CHECK(written.cores == 1);
   const std::string text = run(quick, {}, folder.path()).out;
-  for (const char* row : {"GB/s", "L1", "memory", "copy", "GFLOP/s", "f32", "f64", "a fork"}) {
+  for (const char* row :
+       {"GB/s", "L1", "memory", "copy", "update", "GFLOP/s", "f32", "f64", "a fork"}) {
     CAPTURE(row);
     CHECK(text.find(row) != std::string::npos);
   }

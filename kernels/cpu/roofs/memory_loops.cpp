@@ -1,5 +1,5 @@
-// Sums, stores and scaled copies: what no compiler turns into a call of the C library, whose stores
-// go around the caches where there are many.
+// Sums, stores, scaled copies and increments: what no compiler turns into a call of the C library,
+// whose stores go around the caches where there are many.
 #include "kernels/cpu/roofs/memory_loops.h"
 
 #include <unistd.h>
@@ -59,6 +59,16 @@ struct Copy {
   }
 };
 
+struct UpdateInPlace {
+  template <class Register>
+  void operator()(std::int64_t registers, const Register*, Register* lines) const {
+    for (std::int64_t i = 0; i < registers; i += kLinesTogether) {
+      for (std::int64_t k = 0; k < kLinesTogether; ++k) lines[i + k] += 1.0F;
+    }
+    asm volatile("" : : : "memory");
+  }
+};
+
 }  // namespace
 
 void read_lines(const Line* from, std::int64_t lines) {
@@ -71,6 +81,10 @@ void write_lines(Line* to, std::int64_t lines, float value) {
 
 void copy_lines(const Line* from, std::int64_t lines, Line* to) {
   in_widest_lines(lines, from, to, Copy{});
+}
+
+void update_lines(Line* lines, std::int64_t count) {
+  in_widest_lines(count, nullptr, lines, UpdateInPlace{});
 }
 
 std::int64_t memory_bytes() {

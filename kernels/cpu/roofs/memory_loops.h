@@ -15,6 +15,8 @@ inline constexpr std::int64_t kLinesTogether = 8;
 void read_lines(const Line* from, std::int64_t lines);
 void write_lines(Line* to, std::int64_t lines, float value);
 void copy_lines(const Line* from, std::int64_t lines, Line* to);
+// Reads each and writes it where it lies.
+void update_lines(Line* lines, std::int64_t count);
 
 // Bytes of the machine's memory.
 std::int64_t memory_bytes();

@@ -124,6 +124,7 @@ struct Traffic {
   double read = 0.0;
   double write = 0.0;
   double copy = 0.0;
+  double update = 0.0;
 };
 
 // Of passes over `bytes` bytes of each thread; a copy goes from one half of them to the other.
@@ -139,9 +140,12 @@ Traffic traffic(int threads, std::int64_t bytes, double seconds) {
         });
     return static_cast<double>(threads) * static_cast<double>(2 * half * kBytes) / taken;
   };
+  // All of the bytes are read and written.
+  const double updated_once = per_second([=](Line* line) { update_lines(line, 2 * half); });
   return {.read = per_second([=](const Line* line) { read_lines(line, 2 * half); }),
           .write = per_second([=](Line* line) { write_lines(line, 2 * half, 2.0F); }),
-          .copy = per_second([=](Line* line) { copy_lines(line, half, line + half); })};
+          .copy = per_second([=](Line* line) { copy_lines(line, half, line + half); }),
+          .update = 2.0 * updated_once};
 }
 
 MemoryLevel level_of(const std::string& name, std::int64_t bytes, std::int64_t of_thread,
@@ -153,7 +157,8 @@ MemoryLevel level_of(const std::string& name, std::int64_t bytes, std::int64_t o
           .bytes = bytes,
           .read = {.one = one.read, .all = all.read},
           .write = {.one = one.write, .all = all.write},
-          .copy = {.one = one.copy, .all = all.copy}};
+          .copy = {.one = one.copy, .all = all.copy},
+          .update = Rate{.one = one.update, .all = all.update}};
 }
 
 // Caches are passed over by halves, the last one, which cores share, by all threads together;

@@ -19,7 +19,8 @@ Machine measured() {
                                                  .bytes = 49152,
                                                  .read = {.one = 4e11, .all = 1.2e12},
                                                  .write = {.one = 2e11, .all = 6e11},
-                                                 .copy = {.one = 3.1e11, .all = 9.3e11}});
+                                                 .copy = {.one = 3.1e11, .all = 9.3e11},
+                                                 .update = Rate{.one = 3.3e11, .all = 9.8e11}});
   machine.flops_per_second[DType::kF64] = {.one = 6.1e10, .all = 1.1e11};
   machine.flops_per_second[DType::kBF16] = {.one = 2.44e11, .all = 4.7e11};
   return machine;
@@ -102,6 +103,19 @@ TEST_CASE("machine: the one that is built in") {
   CHECK(machine.host_link.bytes_per_second == 10e9);
   CHECK(machine.host_link.seconds_per_transfer == 10e-6);
   CHECK(machine.without_flops.empty());
+}
+
+TEST_CASE("machine file: a level of older files updates in place as it copies") {
+  const std::string update = R"(,"update":{"one":330000000000.0,"all":980000000000.0})";
+  const Machine older = machine_of(Json::parse(changed(update, "")));
+  CHECK(!older.levels[0].update);
+  CHECK(older.levels[0].in_place() == older.levels[0].copy);
+  CHECK(measured().levels[0].in_place().all == 9.8e11);
+  CHECK(default_machine().memory().in_place() == default_machine().memory().copy);
+  refused(changed(update, R"(,"update":{"one":330000000000.0})"),
+          "'levels[0].update.all' is missing");
+  refused(changed(update, R"(,"update":{"one":-1,"all":1})"),
+          "'levels[0].update.one' must be a number above 0");
 }
 
 TEST_CASE("machine file: what older files do not say is as it was") {

@@ -32,11 +32,16 @@ TEST_CASE("roofs: positive, of every level and dtype, the nearest cache not slow
       CAPTURE(level.name);
       CHECK(level.bytes >= before);
       before = level.bytes;
-      for (const Rate& rate : {level.read, level.write, level.copy}) check_rate(rate);
+      REQUIRE(level.update);
+      for (const Rate& rate : {level.read, level.write, level.copy, *level.update}) {
+        check_rate(rate);
+      }
+      CHECK(level.in_place() == *level.update);
     }
     const MemoryLevel& nearest = machine.levels.front();
     CHECK(kGenerous * nearest.read.one > machine.memory().read.one);
     CHECK(kGenerous * nearest.copy.one > machine.memory().copy.one);
+    CHECK(kGenerous * nearest.update->one > machine.memory().update->one);
     REQUIRE(machine.flops_per_second.contains(DType::kF32));
     REQUIRE(machine.flops_per_second.contains(DType::kF64));
     CHECK(machine.flops_per_second.contains(DType::kBF16) == has_avx512_bf16());
