@@ -1,6 +1,7 @@
 // Which file or record the machine comes from.
 #include "cli/session_machine.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "engine/machine/machine_file.h"
@@ -14,6 +15,14 @@ std::optional<Machine> machine_of_session(const Settings& settings, const RunMan
   const Json& recorded = manifest.sessions.at(session - 1).machine;
   if (recorded.is_null()) return std::nullopt;
   return machine_of(recorded);
+}
+
+std::string_view note_of(const Machine& machine) {
+  const bool knows = std::ranges::all_of(
+      machine.levels, [](const MemoryLevel& level) { return level.update.has_value(); });
+  if (knows) return {};
+  return "the machine has no rate of updates in place, which are held against a copy's: an older "
+         "program measured it; `doctor --roofs --out FILE` does so anew";
 }
 
 }  // namespace trainscope

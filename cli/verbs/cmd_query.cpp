@@ -184,11 +184,15 @@ Outcome run_query(const Invocation& invocation) {
   if (settings.has("range")) return query_range(settings, expression, profile);
   const profiler::StepTimes times = profiler::step_times(profile.events(), profile.plan());
   require(!times.steps.empty(), ErrorCode::kUsage, "the profile has no whole step yet");
-  const std::string note = profile.note();
+  std::string note = profile.note();
   if (!note.empty()) invocation.log().warning("{}", note);
   if (auto other = other_table(settings, expression, profile, times)) return std::move(*other);
   const std::string& by = settings.text("by");
   const std::optional<Machine> machine = machine_of_session(settings, run.manifest());
+  if (machine && !note_of(*machine).empty()) {
+    invocation.log().warning("{}", note_of(*machine));
+    note += fmt::format("{}{}", note.empty() ? "" : "; ", note_of(*machine));
+  }
   Breakdown table = profiler::breakdown(
       times, profile.plan(), *profiler::group_named(by),
       {.filter = expression.empty() ? nullptr : &filter, .machine = machine ? &*machine : nullptr});

@@ -24,8 +24,8 @@ struct Loss {
 // Bytes of the kernel's own passes over its operands and workspace, at the level's rates.
 double kernel_traffic(const RoofTerms& terms, const PlanCall& call) {
   if (call.kernel_bytes_read < 0) return 0.0;
-  return static_cast<double>(call.kernel_bytes_read) / terms.read_rate +
-         static_cast<double>(call.kernel_bytes_written) / terms.write_rate;
+  return terms.traffic_of(static_cast<double>(call.kernel_bytes_read),
+                          static_cast<double>(call.kernel_bytes_written));
 }
 
 std::array<Loss, 4> losses(const Machine& machine, const PlanView& plan, const PlanCall& call,
@@ -55,6 +55,17 @@ std::array<Loss, 4> losses(const Machine& machine, const PlanView& plan, const P
                                   1e3 * terms.arithmetic, 1e3 * terms.traffic)}}};
 }
 
+std::string bound_of(const PlanView& plan, const PlanCall& call, const RoofTerms& terms) {
+  if (terms.arithmetic >= terms.traffic) {
+    return fmt::format("arithmetic in {}", plan.text(call.dtype));
+  }
+  if (terms.in_place == 0.0) return fmt::format("bytes of {}", terms.level);
+  const auto bytes = static_cast<double>(call.bytes_read) + static_cast<double>(call.bytes_written);
+  return fmt::format(
+      "bytes of {}, {:.0f} % of them in place{}", terms.level, 200.0 * terms.in_place / bytes,
+      terms.like_a_copy ? " at a copy's rate, as the machine has none for them" : "");
+}
+
 // The kernels that the plan would have preferred.
 std::string refusals(const PlanView& plan, const PlanCall& call) {
   std::string text;
@@ -76,11 +87,10 @@ RoofReason roof_reason(const Machine& machine, const PlanView& plan, const PlanC
     terms.traffic *= threads;
     terms.read_rate /= threads;
     terms.write_rate /= threads;
+    terms.update_rate /= threads;
   }
   RoofReason reason{.share = seconds == 0.0 ? 0.0 : terms.seconds() / seconds};
-  reason.bound = terms.arithmetic >= terms.traffic
-                     ? fmt::format("arithmetic in {}", plan.text(call.dtype))
-                     : fmt::format("bytes of {}", terms.level);
+  reason.bound = bound_of(plan, call, terms);
   if (reason.share >= kAtRoof) return reason;
   const std::array<Loss, 4> all = losses(machine, plan, call, terms);
   const Loss& largest = *std::ranges::max_element(all, {}, &Loss::seconds);

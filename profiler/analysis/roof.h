@@ -20,20 +20,31 @@ struct RoofTerms {
   double traffic = 0.0;     // seconds of the operands' bytes at the rates of `level`
   double read_rate = 0.0;   // bytes a second
   double write_rate = 0.0;
-  std::string level = {};  // the name of the first that its operands fit in
+  double update_rate = 0.0;  // of bytes in place, which count as they are read and as written
+  double in_place = 0.0;     // bytes of results that lie where an input lies
+  bool like_a_copy = false;  // the machine has no rate for them: they have that of a copy
+  std::string level = {};    // the name of the first that its operands fit in
 
   double seconds() const { return std::max(arithmetic, traffic); }
+  // Of so many bytes, those in place among them.
+  double traffic_of(double bytes_read, double bytes_written) const;
 };
 // Of a call that left masked rows out, `rows` is the share that it computed (CallTime::rows): of
 // its FLOPs and of its first input's bytes; its result has the others, too.
 RoofTerms roof_terms(const Machine& machine, const PlanView& plan, const PlanCall& call,
                      double rows = 1.0);
 
+// Bytes of the call's results that lie where one of its inputs lies, as the plan placed them: at
+// most those that it reads. A store to them finds its line in the cache; one elsewhere fetches it
+// first.
+std::int64_t bytes_in_place(const PlanView& plan, const PlanCall& call);
+
 // The longer of the two, in nanoseconds.
 double roof_ns(const Machine& machine, const PlanView& plan, const PlanCall& call,
                double rows = 1.0);
 
-// That level: caches named L1 and L2 are each core's own, others are there once.
+// That level: bytes in place are there once; caches named L1 and L2 are each core's own, others are
+// there once.
 const MemoryLevel& level_of(const Machine& machine, const PlanView& plan, const PlanCall& call);
 
 }  // namespace trainscope::profiler

@@ -116,6 +116,29 @@ TEST_CASE("roof reason: the largest loss that is known of is named") {
   CHECK(contains(reason(16e-6, machine).reason, "not taken was gemm.quick (no such processor)"));
 }
 
+TEST_CASE("roof reason: a call in place is held against an update's rate") {
+  PlanRecord plan = small_plan();
+  plan.values.push_back({.bytes = 60});
+  plan.operands = {{.value = 0, .buffer = 0}, {.value = 0, .buffer = 0}};
+  PlanCall& call = plan.calls[3];  // reads 100 bytes, writes 60
+  call.flops = 0;
+  call.inputs = {.begin = 0, .count = 1};
+  call.outputs = {.begin = 1, .count = 1};
+  call.kernel_bytes_read = 100;
+  call.kernel_bytes_written = 60;
+  Machine machine = machine_of(1e12, 1e9);
+  machine.levels[0].write = {.one = 1e8, .all = 1e8};
+  machine.levels[0].update = Rate{.one = 2e9, .all = 2e9};
+  const RoofReason near = roof_reason(machine, view_of(plan), call, 100e-9);
+  CHECK(near.share == doctest::Approx(1.0));  // 40 bytes that are read, 120 in place
+  CHECK(near.bound == "bytes of L2, 75 % of them in place");
+  const RoofReason far = roof_reason(machine, view_of(plan), call, 300e-9);
+  CHECK(contains(far.reason, "gemm reaches no more"));  // its kernel moves no byte twice
+  machine.levels[0].update.reset();
+  CHECK(contains(roof_reason(machine, view_of(plan), call, 300e-9).bound,
+                 "in place at a copy's rate, as the machine has none for them"));
+}
+
 TEST_CASE("roof reason: a batch tile is held against a core's share") {
   PlanRecord plan = small_plan();
   plan.facts.threads = 2;

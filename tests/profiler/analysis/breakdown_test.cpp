@@ -146,6 +146,54 @@ TEST_CASE("roof: the longer of FLOPs and bytes, of the level that the operands f
   CHECK(breakdown(times, view, GroupBy::kCall).rows[0].roof() == 0.0);
 }
 
+// A call that updates 40 bytes of 60 where they are, and reads 60 more.
+PlanRecord plan_in_place() {
+  PlanRecord plan = small_plan();
+  plan.dims = {5, 10, 15};
+  const TextId f32 = plan.texts.id("f32");
+  const auto operand = [&](std::uint32_t buffer, std::int64_t offset, std::uint32_t dim) {
+    return PlanOperand{.value = 0,
+                       .buffer = buffer,
+                       .offset = offset,
+                       .dtype = f32,
+                       .shape = {.begin = dim, .count = 1}};
+  };
+  plan.values.push_back({.kind = PlanValueKind::kNode, .bytes = 60});
+  plan.operands = {operand(0, 0, 1), operand(1, 0, 2),   // reads 40 and 60 bytes
+                   operand(0, 0, 1), operand(2, 0, 0)};  // writes 40 there, and 20 elsewhere
+  plan.calls[0].inputs = {.begin = 0, .count = 2};
+  plan.calls[0].outputs = {.begin = 2, .count = 2};
+  plan.calls[0].flops = 0;
+  return plan;
+}
+
+TEST_CASE("roof: bytes that a call updates in place have the rate of that") {
+  PlanRecord plan = plan_in_place();
+  const PlanView view = view_of(plan);
+  CHECK(bytes_in_place(view, view.calls[0]) == 40);
+  CHECK(bytes_in_place(view, view.calls[1]) == 0);
+  Machine machine = small_machine();
+  machine.levels[1].update = Rate{.one = 4e9, .all = 4e9};
+  machine.levels[1].copy = {.one = 5e8, .all = 5e8};
+  CHECK(roof_ns(machine, view, view.calls[0]) == doctest::Approx(60.0 + 80.0 / 4.0 + 20.0));
+  CHECK(!roof_terms(machine, view, view.calls[0]).like_a_copy);
+  machine.levels[1].update.reset();  // a file of an older program
+  CHECK(roof_ns(machine, view, view.calls[0]) == doctest::Approx(60.0 + 80.0 / 0.5 + 20.0));
+  CHECK(roof_terms(machine, view, view.calls[0]).like_a_copy);
+  // Of 160 bytes are 120 there.
+  machine.levels[0].bytes = 120;
+  CHECK(level_of(machine, view, view.calls[0]).name == "L2");
+  machine.levels[0].bytes = 119;
+  CHECK(level_of(machine, view, view.calls[0]).name == "memory");
+  // Half of the bytes are another's, as a tile's slice beside the next may be.
+  plan.operands[2].offset = 20;
+  CHECK(bytes_in_place(view, view.calls[0]) == 20);
+  plan.operands[2].buffer = 1;
+  CHECK(bytes_in_place(view, view.calls[0]) == 40);
+  plan.operands[2].buffer = kNoRow;
+  CHECK(bytes_in_place(view, view.calls[0]) == 0);
+}
+
 TEST_CASE("breakdown: rows that are masked are neither FLOPs nor bytes of the roof") {
   PlanRecord plan = small_plan();
   plan.dims = {10, 4};
