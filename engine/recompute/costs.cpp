@@ -44,10 +44,37 @@ const std::string& first_value(const Graph& graph, const Node& node) {
   return graph.value(*made).name;
 }
 
+// By the new elements of a state: the state.
+std::unordered_map<ValueId, ValueId> states_of(const Graph& graph) {
+  std::unordered_map<ValueId, ValueId> states;
+  for (const Update& update : graph.updates) states.emplace(update.value, update.state);
+  return states;
+}
+
+// Bytes of states whose new elements the node writes where the old ones are.
+double updated_bytes(const Graph& graph, const Node& node, const OpArgs& args,
+                     const std::unordered_map<ValueId, ValueId>& states) {
+  double bytes = 0.0;
+  if (node.op->in_place == nullptr || states.empty()) return bytes;
+  for (const InPlace& pair : node.op->in_place(args)) {
+    const auto output = static_cast<std::size_t>(pair.output);
+    if (output >= node.outputs.size()) continue;
+    const auto state = states.find(node.outputs[output]);
+    if (state == states.end()) continue;
+    if (node.inputs[static_cast<std::size_t>(pair.input)] != state->second) continue;
+    bytes += static_cast<double>(graph.value(state->second).type.bytes());
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::vector<double> modelled_seconds(const Graph& graph, const Machine& machine) {
   std::vector<double> seconds(graph.node_capacity(), 0.0);
+  const std::unordered_map<ValueId, ValueId> states = states_of(graph);
+  const double of_copy = machine.memory().copy.all;
+  // What a byte in place takes, as a part of one that is copied.
+  const double in_place = of_copy / machine.memory().in_place().all;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     if (node.op->is_view) continue;
@@ -55,9 +82,9 @@ std::vector<double> modelled_seconds(const Graph& graph, const Machine& machine)
     const Cost cost = cost_of(*node.op, *args);
     const DType dtype = kernel_dtype(args->inputs, args->outputs);
     const double arithmetic = static_cast<double>(cost.flops) / machine.flops(dtype).all;
-    const double traffic =
-        static_cast<double>(saturating_add(cost.bytes_read, cost.bytes_written)) /
-        machine.memory().copy.all;
+    const auto moved = static_cast<double>(saturating_add(cost.bytes_read, cost.bytes_written));
+    const double updated = std::min(moved, 2.0 * updated_bytes(graph, node, *args, states));
+    const double traffic = (moved - updated * (1.0 - in_place)) / of_copy;
     seconds[static_cast<std::size_t>(id)] =
         machine.seconds_per_call + std::max(arithmetic, traffic);
   }

@@ -13,7 +13,8 @@ namespace trainscope {
 
 // By NodeId, on all cores of the machine; views take no time. A call takes as long as its
 // arithmetic or its traffic to memory, whichever is longer, and some time to start (the roofline
-// model of Williams, Waterman, Patterson 2009).
+// model of Williams, Waterman, Patterson 2009). Bytes are copied; states that a node updates where
+// they are have the machine's rate for that.
 std::vector<double> modelled_seconds(const Graph& graph, const Machine& machine);
 
 // A CSV file `value,seconds` with a row for each node of the step without recomputation, named by

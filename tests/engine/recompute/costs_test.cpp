@@ -33,6 +33,23 @@ TEST_CASE("modelled_seconds: arithmetic or traffic, whichever is longer, and the
   CHECK(seconds_of(kAdd, machine) == 5e-6 + kBytes / 1e10);
 }
 
+TEST_CASE("modelled_seconds: a state that a node updates where it is has the rate of that") {
+  Graph step = graph("(float[4096] p, float[4096] g) => (float[4096] y) { y = Add(p, g) }");
+  const Node& node = step.node(step.order().front());
+  const auto seconds = [&](const Machine& machine) {
+    return modelled_seconds(step, machine)[static_cast<std::size_t>(step.order().front())];
+  };
+  Machine machine = default_machine();
+  machine.levels.back().update = Rate{.one = 2e10, .all = 4e10};
+  const double no_state = seconds(machine);
+  CHECK(no_state == seconds(default_machine()));
+  step.updates.push_back({.state = node.inputs[0], .value = node.outputs[0]});
+  const double of_a_tensor = 4096.0 * 4;
+  CHECK(no_state - seconds(machine) ==
+        doctest::Approx(2.0 * of_a_tensor * (1.0 / 20e9 - 1.0 / 4e10)));
+  CHECK(seconds(default_machine()) == no_state);
+}
+
 TEST_CASE("modelled_seconds: arithmetic at the rate of the node's dtype") {
   Machine machine = default_machine();
   const double like_f32 = seconds_of(kMatMulF64, machine);
