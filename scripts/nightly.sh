@@ -25,7 +25,7 @@ checks=("${@:2}")
 # shellcheck disable=SC2317
 asan() {
   cmake --preset asan && cmake --build --preset asan -j "$jobs" &&
-    TRAINSCOPE_DAMAGED_RUNS=2000 ctest --preset asan -j "$jobs"
+    TRAINSCOPE_DAMAGED_RUNS=2000 TRAINSCOPE_GENERATED_FAULTS=200 ctest --preset asan -j "$jobs"
 }
 # shellcheck disable=SC2317
 tsan() { cmake --preset tsan && cmake --build --preset tsan -j "$jobs" && ctest --preset tsan -j "$jobs"; }
