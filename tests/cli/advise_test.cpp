@@ -39,6 +39,12 @@ Json advice(std::vector<std::string> words) {
   return finished.json();
 }
 
+// Of eight examples of the gpt, asked for once.
+const Json& gpt_advice() {
+  static const Json kAdvice = advice({models().gpt(), "--batch", "8", "--seq", "16"});
+  return kAdvice;
+}
+
 // Words of a command without quotes, after the program and its verb.
 std::vector<std::string> words_of(const std::string& command) {
   std::istringstream stream(command);
@@ -51,7 +57,7 @@ std::vector<std::string> words_of(const std::string& command) {
 }
 
 TEST_CASE("advise: reasons, and levers in the order of their gains") {
-  const Json facts = advice({models().gpt(), "--batch", "8", "--seq", "16"});
+  const Json& facts = gpt_advice();
   CHECK(facts.array_at("why_this_peak").size() == 3);
   CHECK(facts.array_at("why_this_time").size() == 3);
   CHECK(facts.get<std::string>("headline").starts_with("advise: a step of 8 examples needs "));
@@ -77,8 +83,7 @@ TEST_CASE("advise: reasons, and levers in the order of their gains") {
 }
 
 TEST_CASE("advise: a lever's command has the plan that was predicted") {
-  const Json facts = advice({models().gpt(), "--batch", "8", "--seq", "16"});
-  for (const Json& lever : facts.array_at("levers")) {
+  for (const Json& lever : gpt_advice().array_at("levers")) {
     std::vector<std::string> words = words_of(lever.get<std::string>("command"));
     words.insert(words.begin(), "train");
     words.insert(words.end(), {"--dry-run", "--json"});
@@ -105,8 +110,7 @@ TEST_CASE("advise: what is tried uses the bytes that were planned") {
 }
 
 TEST_CASE("advise: with a memory to fit in, what fits comes first, the quickest of it at the top") {
-  const std::int64_t plain =
-      advice({models().gpt(), "--batch", "8", "--seq", "16"}).get<std::int64_t>("arena_bytes");
+  const auto plain = gpt_advice().get<std::int64_t>("arena_bytes");
   const Json facts = advice(
       {models().gpt(), "--batch", "8", "--seq", "16", "--memory", std::to_string(plain * 4 / 5)});
   bool fits = true;
