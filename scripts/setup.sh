@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages of the groups named (scripts/packages.txt); nothing when all is there.
-# Usage: scripts/setup.sh build [test] [bench] [notebooks] [nightly]
+# Usage: scripts/setup.sh build [test] [bench] [nightly]
 set -euo pipefail
 list="$(dirname "$0")/packages.txt"
 
