@@ -1,41 +1,17 @@
 // The reference kernels' values flow from node to node; each other result is of these inputs.
 #include "engine/bisect/kernel_bisect.h"
 
-#include <algorithm>
-#include <cmath>
-#include <optional>
 #include <utility>
 
+#include "engine/bisect/call_judge.h"
 #include "engine/bisect/defined_step.h"
-#include "engine/bisect/limits.h"
-#include "engine/bisect/node_alone.h"
-#include "engine/bisect/observed.h"
 #include "engine/bisect/typed_inputs.h"
-#include "engine/core/error.h"
 #include "engine/exec/reference.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/kernel_choice.h"
 
 namespace trainscope {
 namespace {
-
-constexpr double kKernelFactor = 16.0;
-constexpr double kInexactNoise = 2e-6;
-
-Coordinates numbers_of(const Tensor& tensor) {
-  const Tensor wide = convert(tensor, DType::kF64);
-  return {wide.values<double>().begin(), wide.values<double>().end()};
-}
-
-// Infinite where one alone is no number.
-double distance_of_all(const Coordinates& x, const Coordinates& y) {
-  double squares = 0.0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const bool same = x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]));
-    if (!same) squares += (x[i] - y[i]) * (x[i] - y[i]);
-  }
-  return std::isnan(squares) ? HUGE_VAL : std::sqrt(squares);
-}
 
 class KernelBisecter {
  public:
@@ -60,29 +36,17 @@ class KernelBisecter {
   }
 
  private:
-  // The node's outputs of the same inputs in f64; none where there is no such kernel.
-  std::vector<Tensor> in_f64(const Node& node) const {
-    std::vector<Tensor> wide;
+  std::vector<const Tensor*> inputs_of(const Node& node) const {
     std::vector<const Tensor*> inputs;
-    wide.reserve(node.inputs.size());
     for (const ValueId input : node.inputs) {
-      if (input == kNoValue) {
-        inputs.push_back(nullptr);
-        continue;
-      }
-      const Tensor& tensor = *values_[static_cast<std::size_t>(input)];
-      wide.push_back(is_float(tensor.dtype()) ? convert(tensor, DType::kF64) : tensor);
-      inputs.push_back(&wide.back());
+      inputs.push_back(input == kNoValue ? nullptr
+                                         : values_[static_cast<std::size_t>(input)].get());
     }
-    try {
-      return computed_alone(*node.op, node, inputs, reference_);
-    } catch (const Error&) {
-      return {};
-    }
+    return inputs;
   }
 
   void compare(const Node& node, const std::vector<SharedTensor>& other) {
-    const std::vector<Tensor> truths = in_f64(node);
+    const std::vector<Tensor> truths = exact_results(node, inputs_of(node), reference_);
     ++result_.calls;
     result_.inexact += truths.empty() ? 1 : 0;
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
@@ -97,19 +61,7 @@ class KernelBisecter {
 
   void judge(const Node& node, std::size_t output, const Tensor& chosen, const Tensor& reference,
              const Tensor* truth) {
-    const Coordinates got = numbers_of(chosen);
-    const Coordinates plain = numbers_of(reference);
-    const Coordinates exact = truth == nullptr ? plain : numbers_of(*truth);
-    const double norm =
-        std::max(norm_of(finite_elements(truth == nullptr ? reference : *truth)), 1e-300);
-    // What overflows in f32 alone does so for both.
-    const bool plain_is_finite = std::isfinite(distance_of_all(plain, exact));
-    const double error = distance_of_all(got, plain_is_finite ? exact : plain) / norm;
-    const double noise =
-        truth == nullptr || !plain_is_finite ? kInexactNoise : distance_of_all(plain, exact) / norm;
-    const double limit = is_float(reference.dtype())
-                             ? kKernelFactor * std::max(noise, rounding_of(reference.dtype()))
-                             : 0.0;
+    const auto [error, limit] = judged_result(chosen, reference, truth);
     const Value& value = graph_.value(node.outputs[output]);
     if (limit > 0.0 && error / limit > result_.most) {
       result_.most = error / limit;
