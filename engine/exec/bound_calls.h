@@ -26,6 +26,7 @@ class BoundCalls {
 
   const Program& program() const { return *program_; }
   std::size_t size() const { return calls_.size(); }
+  std::span<const TensorView> inputs(CallId call) const { return at(call).inputs; }
   std::span<const TensorView> outputs(CallId call) const { return at(call).outputs; }
 
   // Gives the call to its stream, after the waits that it asks for. Body calls are told to the

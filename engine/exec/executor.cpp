@@ -247,7 +247,16 @@ void Executor::run_until(CallId call) {
 
 void Executor::read_output(CallId call, std::size_t output, std::uint64_t offset,
                            std::span<std::byte> bytes) const {
-  const TensorView& view = calls_.outputs(call)[output];
+  read_operand(calls_.outputs(call)[output], offset, bytes);
+}
+
+void Executor::read_input(CallId call, std::size_t input, std::uint64_t offset,
+                          std::span<std::byte> bytes) const {
+  read_operand(calls_.inputs(call)[input], offset, bytes);
+}
+
+void Executor::read_operand(const TensorView& view, std::uint64_t offset,
+                            std::span<std::byte> bytes) const {
   CHECK_INVARIANT(offset + bytes.size() <= view.type.bytes());
   copy_and_wait(memory_.device(), bytes.data(), static_cast<const std::byte*>(view.data) + offset,
                 bytes.size());

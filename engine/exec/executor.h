@@ -71,6 +71,9 @@ class Executor {
   // none after it uses these bytes. For listeners that want calls one at a time, at a call's end.
   void read_output(CallId call, std::size_t output, std::uint64_t offset,
                    std::span<std::byte> bytes) const;
+  // ... of an input of a call: what it would read if it came now.
+  void read_input(CallId call, std::size_t input, std::uint64_t offset,
+                  std::span<std::byte> bytes) const;
 
   // How long the call that comes next takes by itself, on what its inputs hold: the least of a few
   // times, in seconds. 0 for a copy and a program. It still comes next.
@@ -99,6 +102,7 @@ class Executor {
 
  private:
   void welcome(ExecutionEvents& listener);
+  void read_operand(const TensorView& view, std::uint64_t offset, std::span<std::byte> bytes) const;
   static std::shared_ptr<const ProgramMemory> memory_of(std::shared_ptr<const Executor> executor);
   std::vector<ValueId> given_values() const;
   std::vector<BadTensor> bad_results(CallId begin, CallId end) const;
