@@ -1,7 +1,5 @@
 """python -m trainscope interpret: trains an ONNX model by PyTorch, node by node, and records it."""
-from pathlib import Path
-
-from .arguments import asked_training, patterns_listed, steps_listed
+from .arguments import asked_training, names_listed, patterns_listed, steps_listed
 from .batches import Batches
 
 SUMMARY = "Train an ONNX model by PyTorch, node by node, and record every value and gradient."

@@ -217,6 +217,15 @@ class Command(FolderCase):
         numpy.testing.assert_allclose(losses, expected[:3], rtol=1e-6)
         self.assertEqual(main(words), 2)  # it holds a trace already
 
+    def test_trains_the_parameters_that_a_file_names(self):
+        names = self.folder / "parameters.txt"
+        names.write_text("4.weight\n4.bias\n", encoding="utf-8")
+        run = self.folder / "run"
+        self.assertEqual(main(["interpret", str(MODELS / "mlp"), "--run-dir", str(run), "--steps",
+                               "1", "--parameters", str(names)]), 0)
+        trained = {row.value for row in TraceReader(run).rows if row.kind == "grad"}
+        self.assertEqual(trained, {"4.weight", "4.bias"})
+
     def test_reads_rows_of_examples(self):
         path = self.folder / "d.safetensors"
         write_tensors(path, {"x": numpy.arange(14.0).reshape(7, 2), "labels": numpy.arange(7)})
