@@ -27,8 +27,11 @@ MODELS = {
     "unet": ["unet"],
     "resnet": ["resnet", "--size", "18"],
     "lenet": ["lenet"],
+    "vit": ["vit", "--layers", "2", "--heads", "4", "--embedding", "64", "--feed-forward", "256",
+            "--image", "32", "--patch", "8", "--classes", "10"],
 }
-FLAGS = {"unet": ["--batch", "4"], "resnet": ["--batch", "4"], "lenet": ["--batch", "8"]}
+FLAGS = {"unet": ["--batch", "4"], "resnet": ["--batch", "4"], "lenet": ["--batch", "8"],
+         "vit": ["--batch", "4"]}
 TEXT = ["--batch", "4", "--seq", "32"]
 OPTIMIZERS = {"sgd": ["--optimizer", "sgd", "--lr", "0.01"],
               "adamw": ["--optimizer", "adamw", "--lr", "0.001"]}
