@@ -1,4 +1,5 @@
-// The stages of a compilation, the kernels of a graph, a step in bf16 and fp16.
+// The stages of a compilation, its program, the kernels of a graph, devices, a step in bf16 and
+// fp16.
 #include "cli/bisect/within_run.h"
 
 #include <fmt/format.h>
@@ -8,10 +9,12 @@
 #include <vector>
 
 #include "cli/bisect/fault_text.h"
+#include "cli/bisect/program_text.h"
 #include "cli/bisect/verdict.h"
 #include "engine/bisect/defined_step.h"
 #include "engine/bisect/limits.h"
 #include "engine/bisect/step_recording.h"
+#include "engine/core/error.h"
 #include "engine/core/system/scratch_folder.h"
 #include "engine/session.h"
 
@@ -26,6 +29,32 @@ CompileOptions for_stages(const CompileOptions& given) {
   options.training.optimizer.in_backward = false;
   options.passes.keep = KeepGraphs::kAll;
   return options;
+}
+
+CompileStep step_of(const OnnxModel& model) {
+  return [&model](const CompileOptions& given) {
+    CompileOptions options = given;
+    options.passes.keep = KeepGraphs::kAll;
+    return compile(model, options);
+  };
+}
+
+std::vector<DeviceHandle> devices_here() {
+  std::vector<DeviceHandle> devices;
+  for (const std::string_view name : back_end_names()) {
+    if (why_no_device(name).empty()) devices.push_back(device_of(name));
+  }
+  return devices;
+}
+
+// Why each back end that has none has no device.
+std::string missing_devices() {
+  std::string text;
+  for (const std::string_view name : back_end_names()) {
+    const std::string why = why_no_device(name);
+    if (!why.empty()) text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, why);
+  }
+  return text;
 }
 
 // The step node by node in this precision, on its first micro-batch, into a trace.
@@ -52,7 +81,25 @@ Outcome bisect_stages_of(const BisectedModel& model, const std::string& folder,
   const Stages stages = build_stages(model.model, for_stages(model.compile));
   const Evaluate evaluate =
       evaluator(op_table(), cpu_kernels(), {.threads = model.compile.lower.threads});
-  return print(bisect_stages(stages, inputs, evaluate), folder);
+  Outcome outcome = print(bisect_stages(stages, inputs, evaluate), folder);
+  if (outcome.exit_code != 0) return outcome;
+  Outcome program = print(bisect_program(step_of(model.model), model.compile, inputs), folder);
+  outcome.text += program.text;
+  outcome.exit_code = program.exit_code;
+  outcome.facts.set("culprit", program.facts.at("culprit"));
+  outcome.facts.set("program", std::move(program.facts));
+  return outcome;
+}
+
+Outcome bisect_devices_of(const BisectedModel& model, const std::string& folder,
+                          const std::map<std::string, Tensor>& inputs) {
+  const std::vector<DeviceHandle> devices = devices_here();
+  if (devices.size() < 2) {
+    throw Error(ErrorCode::kNoDevice, "there is no second device here to compare with")
+        .at(missing_devices())
+        .hint("--between kernels compares the kernels of one");
+  }
+  return print(check_devices(step_of(model.model), model.compile, devices, inputs), folder);
 }
 
 Outcome bisect_kernels_of(const BisectedModel& model, const std::string& folder,

@@ -1,4 +1,5 @@
-// What is to blame within one run: a pass, a kernel, a precision.
+// What is to blame within one run: a pass or what makes a program of a graph, a kernel, a device, a
+// precision.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,14 @@
 
 namespace trainscope {
 
-// `inputs`: of a micro-batch of the run's, by name.
+// `inputs`: of a micro-batch of the run's, by name. The passes by what each changes in f64; then,
+// where none does, the program that is made of the last one's graph, call by call as it runs.
 Outcome bisect_stages_of(const BisectedModel& model, const std::string& folder,
                          const std::map<std::string, Tensor>& inputs);
 Outcome bisect_kernels_of(const BisectedModel& model, const std::string& folder,
+                          const std::map<std::string, Tensor>& inputs);
+// The step on each device that is here. Throws kNoDevice where that is one alone.
+Outcome bisect_devices_of(const BisectedModel& model, const std::string& folder,
                           const std::map<std::string, Tensor>& inputs);
 // The step in a type of two bytes, node by node, against its definition: what is off by more than
 // that type's rounding. In the run's precision, or, of one in f32, in bf16 and fp16. Step `at` with

@@ -32,10 +32,11 @@ using profiler::TraceRow;
 constexpr Flag kBisectFlags[] = {
     {.name = "between",
      .type = FlagType::kChoice,
-     .value = "stages|kernels|precisions",
-     .help =
-         "Of one run: which pass changes a result; which call its kernel computes otherwise than "
-         "the reference kernel; which op has no room in bf16 and fp16"},
+     .value = "stages|devices|kernels|precisions",
+     .help = "Of one run: which pass changes a result, or which call of the program an order, "
+             "recomputation, batch tiles or threads do; which call a device computes otherwise; "
+             "which call its kernel computes otherwise than the reference kernel; which op has no "
+             "room in bf16 and fp16"},
     {.name = "step",
      .type = FlagType::kInteger,
      .value = "N",
@@ -190,6 +191,7 @@ Outcome bisect_one(const Invocation& invocation) {
   const auto inputs = inputs_of(*begun, at, 0, learning_rate_at(model.schedule, at));
   const std::string& between = settings.text("between");
   if (between == "stages") return bisect_stages_of(model, folder, inputs);
+  if (between == "devices") return bisect_devices_of(model, folder, inputs);
   if (between == "kernels") return bisect_kernels_of(model, folder, inputs);
   return bisect_precisions_of(model, folder, at, *begun);
 }

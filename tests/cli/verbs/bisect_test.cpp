@@ -2,8 +2,10 @@
 // engines, one run by itself.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "engine/exec/backends.h"
 #include "tests/cli/numerics_tools.h"
 
 namespace trainscope::test {
@@ -129,6 +131,106 @@ TEST_CASE("bisect: a run by itself") {
   }
 }
 
+// Kernels that a run's trace names for its rows, of which each has one.
+std::vector<std::string> kernels_of(const std::string& folder) {
+  std::vector<std::string> kernels;
+  const std::string text = read_text(std::filesystem::path(folder) / "numerics" / "values.tsv");
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    std::size_t at = begin;
+    for (int column = 0; column < 8; ++column) at = text.find('\t', at) + 1;
+    kernels.push_back(text.substr(at, text.find('\t', at) - at));
+    begin = end + 1;
+  }
+  return kernels;
+}
+
+// 3x3 convolutions of 64 channels and more.
+TEST_CASE("bisect: Winograd's form on and off, by the kernels that the traces name") {
+  const TemporaryFolder folder;
+  const std::string model = (folder / "model.onnx").string();
+  REQUIRE(run({"model", "resnet", "--stem", "cifar", "--blocks", "1,1", "--image", "32",
+               "--classes", "10", "-o", model})
+              .exit_code == 0);
+  const auto trained = [&](const std::string& kernels) {
+    const std::string to = (folder / kernels).string();
+    const Finished finished = run({"train", model, "--data", "synthetic", "--batch", "8", "--steps",
+                                   "2", "--optimizer", "sgd", "--lr", "0.01", "--kernels", kernels,
+                                   "--record-numerics", "--quiet", "--run-dir", to});
+    CAPTURE(finished.err);
+    REQUIRE(finished.exit_code == 0);
+    return to;
+  };
+  const std::string fastest = trained("fastest");
+  const std::string direct = trained("direct");
+  for (const std::string kernel :
+       {"conv.onednn_winograd", "conv_grad_input.onednn_winograd", "conv.onednn"}) {
+    CAPTURE(kernel);
+    const bool is_winograd = text_has(kernel, "winograd");
+    // Winograd's form needs AVX-512.
+    const auto by_fastest = std::ranges::count(kernels_of(fastest), kernel);
+    if (is_winograd) CHECK((by_fastest > 0) == (cpu_isa() == "AVX-512"));
+    CHECK((std::ranges::count(kernels_of(direct), kernel) > 0) == !is_winograd);
+  }
+  const Finished found = run({"bisect", fastest, direct, "--json"});
+  CAPTURE(found.err);
+  CAPTURE(found.out);
+  CHECK(found.exit_code == 0);
+  CHECK(found.json().at("culprit").is_null());
+  CHECK(found.json().at("judged").as_int() > 60);
+}
+
+// Behind the passes the program itself, call by call as it runs.
+TEST_CASE("bisect: between stages the parts of the program are checked too") {
+  struct Kind {
+    std::string model;
+    std::string part;
+    std::vector<std::string> flags;
+  };
+  const Kind kinds[] = {
+      {"mlp", "recompute", {"--recompute", "2", "--threads", "2"}},
+      {"mlp", "batch_tiles", {"--batch-tiles", "auto", "--threads", "2"}},
+      {"gpt2", "order", {"--accumulate", "2"}},
+      {"lenet", "order", {"--precision", "bf16"}},
+  };
+  for (const auto& [model, part, flags] : kinds) {
+    CAPTURE(part);
+    CAPTURE(flags.front());
+    const TemporaryFolder folder;
+    const std::string a = record(2, model, folder / "a", flags);
+    const Finished found = run({"bisect", a, "--between", "stages", "--json"});
+    CAPTURE(found.err);
+    CAPTURE(found.out);
+    REQUIRE(found.exit_code == 0);
+    const Json program = found.json().at("program");
+    CHECK(program.at("culprit").is_null());
+    CHECK(program.at("calls").as_int() >= 15);
+    CHECK(program.at("reads").as_int() > program.at("calls").as_int());
+    CHECK(program.at("unjudged").as_int() == 0);
+    bool has_part = false;
+    for (const Json& each : program.at("parts").as_array()) {
+      has_part = has_part || each.as_string() == part;
+    }
+    CHECK(has_part);
+  }
+}
+
+TEST_CASE("bisect: between devices there must be two") {
+  const TemporaryFolder folder;
+  const std::string a = record(2, "mlp", folder / "a");
+  const Finished found = run({"bisect", a, "--between", "devices", "--json"});
+  CAPTURE(found.out);
+  CAPTURE(found.err);
+  if (why_no_device("cuda").empty()) {  // as on a machine with a GPU, and its back end built
+    CHECK(found.exit_code == 0);
+    CHECK(found.json().at("devices").as_array().size() == 2);
+    return;
+  }
+  CHECK(found.exit_code == 4);
+  CHECK(text_has(found.out, "no second device"));
+  CHECK(text_has(found.out, "cuda"));
+}
+
 TEST_CASE("bisect: types of two bytes have room for the ops of a model") {
   for (const std::string model : {"mlp", "gpt2", "resnet18"}) {
     for (const std::string precision : {"f32", "bf16", "fp16"}) {
@@ -195,7 +297,7 @@ TEST_CASE("bisect: refusals") {
   refused({"bisect", a, b, "--between", "stages"}, "give RUN_A alone");
   refused({"bisect", a, b, "--step", "2"}, "--step says which step of one run");
   refused({"bisect", a, kModels}, "no trace of its numbers");
-  refused({"bisect", a, "--between", "devices"}, "--between");
+  refused({"bisect", a, "--between", "threads"}, "--between");
 }
 
 }  // namespace
