@@ -44,9 +44,10 @@ class Subject:
         self.train("all", *every, "--record-values", "all")
         self.fused, self.all = self.hashes("fused"), self.hashes("all")
         # What the step as it ran has no row of.
+        renamed = self.renamed()
         self.swallowed = {place: value for place, value in self.all.items()
                           if place[1].startswith(("act:", "dact:")) and place not in self.fused
-                          and place[1] not in self.renamed()}
+                          and place[1] not in renamed}
 
     def program(self, *words):
         return subprocess.run([self.options.build / "bin/trainscope", *map(str, words)],
