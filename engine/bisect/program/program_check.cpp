@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "engine/bisect/call_judge.h"
-#include "engine/bisect/program/call_values.h"
 #include "engine/bisect/defined_step.h"
 #include "engine/bisect/node_alone.h"
+#include "engine/bisect/program/call_values.h"
 #include "engine/compile.h"
 #include "engine/core/error.h"
 #include "engine/exec/executor.h"
