@@ -67,14 +67,43 @@ std::string bpe_symbol_of_byte(unsigned byte) {
 BpeTokenizer BpeTokenizer::read(const std::string& vocabulary_file,
                                 const std::string& merges_file) {
   BpeTokenizer tokenizer;
-  tokenizer.read_vocabulary(vocabulary_file);
+  tokenizer.take_vocabulary(
+      read_json_file(vocabulary_file, {.max_bytes = kMaxFileBytes, .max_depth = 2}),
+      vocabulary_file);
   tokenizer.read_merges(merges_file);
   return tokenizer;
 }
 
-void BpeTokenizer::read_vocabulary(const std::string& file) {
+BpeTokenizer BpeTokenizer::from_json(const Json& vocabulary, const Json& merges,
+                                     std::string_view name) {
+  BpeTokenizer tokenizer;
+  tokenizer.take_vocabulary(vocabulary, name);
+  require(merges.is_array() && merges.size() > 0, ErrorCode::kBadInput, "'{}' has no merges",
+          printable(name));
+  std::vector<bool> made = tokenizer.bytes_made();
+  std::size_t number = 0;
+  for (const Json& merge : merges.as_array()) {
+    ++number;
+    try {
+      if (merge.is_string()) {
+        tokenizer.add_line(merge.as_string(), made);
+        continue;
+      }
+      require(merge.is_array() && merge.size() == 2 && merge.as_array()[0].is_string() &&
+                  merge.as_array()[1].is_string(),
+              ErrorCode::kBadInput, "expected two symbols");
+      tokenizer.add_merge(merge.as_array()[0].as_string(), merge.as_array()[1].as_string(), made);
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  fmt::format("'{}' merge {}: {}", printable(name), number, error.message()))
+          .hint(error.hint());
+    }
+  }
+  return tokenizer;
+}
+
+void BpeTokenizer::take_vocabulary(const Json& json, std::string_view file) {
   const std::string name = printable(file);
-  const Json json = read_json_file(file, {.max_bytes = kMaxFileBytes, .max_depth = 2});
   require(json.is_object() && json.size() > 0, ErrorCode::kBadInput,
           "'{}' is {}: expected an object from symbols to ids", name, name_of(json.type()));
   const auto size = static_cast<std::int64_t>(json.size());
@@ -103,19 +132,24 @@ void BpeTokenizer::read_vocabulary(const std::string& file) {
   }
 }
 
-void BpeTokenizer::read_merges(const std::string& file) {
-  const std::string text = read_file(file, kMaxFileBytes);
+std::vector<bool> BpeTokenizer::bytes_made() const {
   std::vector<bool> made(symbols_.size(), false);
   for (const std::int64_t id : id_of_byte_) {
     if (id >= 0) made[static_cast<std::size_t>(id)] = true;
   }
+  return made;
+}
+
+void BpeTokenizer::read_merges(const std::string& file) {
+  const std::string text = read_file(file, kMaxFileBytes);
+  std::vector<bool> made = bytes_made();
   std::size_t number = 0;
   for (std::string_view line : split(text, '\n')) {
     ++number;
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
     try {
-      add_merge(line, made);
+      add_line(line, made);
     } catch (const Error& error) {
       throw Error(error.code(),
                   fmt::format("'{}' line {}: {}", printable(file), number, error.message()))
@@ -125,10 +159,15 @@ void BpeTokenizer::read_merges(const std::string& file) {
   require(!merges_.empty(), ErrorCode::kBadInput, "'{}' has no merges", printable(file));
 }
 
-void BpeTokenizer::add_merge(std::string_view line, std::vector<bool>& made) {
+void BpeTokenizer::add_line(std::string_view line, std::vector<bool>& made) {
   const std::vector<std::string_view> words = split(line, ' ');
   require(words.size() == 2 && !words[0].empty() && !words[1].empty(), ErrorCode::kBadInput,
           "expected two symbols with a space between them, found '{}'", printable(line));
+  add_merge(words[0], words[1], made);
+}
+
+void BpeTokenizer::add_merge(std::string_view first, std::string_view second,
+                             std::vector<bool>& made) {
   const auto id = [&](std::string_view symbol) {
     const auto found = id_of_.find(symbol);
     if (found == id_of_.end()) {
@@ -138,9 +177,9 @@ void BpeTokenizer::add_merge(std::string_view line, std::vector<bool>& made) {
     }
     return found->second;
   };
-  const std::uint32_t left = id(words[0]);
-  const std::uint32_t right = id(words[1]);
-  const std::uint32_t both = id(std::string(words[0]) + std::string(words[1]));
+  const std::uint32_t left = id(first);
+  const std::uint32_t right = id(second);
+  const std::uint32_t both = id(std::string(first) + std::string(second));
   for (const std::uint32_t piece : {left, right}) {
     require(made[piece], ErrorCode::kBadInput, "no earlier line makes '{}'",
             printable(symbols_[piece]));
@@ -148,7 +187,8 @@ void BpeTokenizer::add_merge(std::string_view line, std::vector<bool>& made) {
   made[both] = true;
   const Merge merge{.rank = static_cast<std::uint32_t>(merges_.size()), .id = both};
   const bool added = merges_.emplace(Pair{left} << 32 | right, merge).second;
-  require(added, ErrorCode::kBadInput, "the pair '{}' is there twice", printable(line));
+  require(added, ErrorCode::kBadInput, "the pair '{} {}' is there twice", printable(first),
+          printable(second));
 }
 
 const BpeTokenizer::Merge* BpeTokenizer::find_merge(std::uint32_t left, std::uint32_t right) const {

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/core/json.h"
+
 namespace trainscope {
 
 // How symbols of a vocabulary write a byte, as UTF-8: see BpeTokenizer.
@@ -32,6 +34,8 @@ class BpeTokenizer {
   BpeTokenizer& operator=(BpeTokenizer&&) = default;
   // Throws kIo, or kBadInput naming file and line.
   static BpeTokenizer read(const std::string& vocabulary_file, const std::string& merges_file);
+  // The same as parts of the JSON file `name`: merges are strings "a b" or arrays ["a","b"].
+  static BpeTokenizer from_json(const Json& vocabulary, const Json& merges, std::string_view name);
 
   std::size_t size() const { return symbols_.size(); }
   // Throws kBadInput: not UTF-8, or a byte without a symbol.
@@ -48,9 +52,11 @@ class BpeTokenizer {
   struct Piece;
 
   BpeTokenizer() = default;
-  void read_vocabulary(const std::string& file);
+  void take_vocabulary(const Json& json, std::string_view name);
   void read_merges(const std::string& file);
-  void add_merge(std::string_view line, std::vector<bool>& made);
+  std::vector<bool> bytes_made() const;  // of each symbol whether it is a byte's
+  void add_line(std::string_view line, std::vector<bool>& made);
+  void add_merge(std::string_view first, std::string_view second, std::vector<bool>& made);
   void encode_piece(std::string_view bytes, std::vector<std::uint32_t>& ids) const;
   const Merge* find_merge(std::uint32_t left, std::uint32_t right) const;
 

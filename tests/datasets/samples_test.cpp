@@ -16,6 +16,12 @@ DatasetOptions token_options() {
   return options;
 }
 
+DatasetOptions tokenizer_options() {
+  DatasetOptions options = text_options(8);
+  options.inputs[0].bound = 331;
+  return options;
+}
+
 // A source whose files are in a folder, and the model that takes it.
 struct Sample {
   const char* kind;
@@ -28,6 +34,7 @@ const std::vector<Sample>& samples() {
   static const std::vector<Sample> kAll = {
       {"text", {"text.txt"}, "", token_options},
       {"bpe", {"text.txt", "vocab.json", "merges.txt"}, "", token_options},
+      {"jsonl", {"lines.jsonl", "tokenizer.json"}, "", tokenizer_options},
       {"tokens", {"tokens.bin"}, "", token_options},
       {"tokens", {"tokens-llmc.bin"}, "", token_options},
       {"idx", {"digits-images.idx", "digits-labels.idx"}, "", digit_options},
@@ -90,10 +97,10 @@ TEST_CASE("samples: two forms of the same data give the same batches") {
       CHECK(std::equal(x.data(), x.data() + x.bytes(), y.data()));
     }
   };
-  same(samples()[2], samples()[3]);
-  same(samples()[4], samples()[5]);
-  same(samples()[6], samples()[7]);
-  same(samples()[6], samples()[8]);
+  same(samples()[3], samples()[4]);
+  same(samples()[5], samples()[6]);
+  same(samples()[7], samples()[8]);
+  same(samples()[7], samples()[9]);
 }
 
 TEST_CASE("samples: cut anywhere or with a changed byte, they are read or refused") {
