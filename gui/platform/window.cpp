@@ -195,22 +195,29 @@ class Window {
     if (app_.workbench().notice.until > 0.0) dirty_ = std::max(dirty_, 1);
   }
 
-  void frame() {
+  // The texture of glyphs is made when there is another atlas; that of the first frame by the
+  // renderer itself.
+  void begin_frame() {
     Settings& settings = app_.workbench().settings;
     bool new_atlas = fonts_.resize(settings.fonts(content_scale()));
     new_atlas |= fonts_.settle();
+    ImGui_ImplOpenGL3_NewFrame();
     if (new_atlas) {
       ImGui_ImplOpenGL3_DestroyFontsTexture();
+      ImGui_ImplOpenGL3_CreateFontsTexture();
       wake();
     }
+    ImGui::NewFrame();
+  }
+
+  void frame() {
     int width = 0;
     int height = 0;
     glfwGetFramebufferSize(handle_.get(), &width, &height);
     if (width <= 0 || height <= 0) return;
     ImGui::GetIO().DisplaySize = ImVec2(static_cast<float>(width), static_cast<float>(height));
     ImGui::GetIO().DeltaTime = 1.0F / 60.0F;
-    ImGui_ImplOpenGL3_NewFrame();
-    ImGui::NewFrame();
+    begin_frame();
     const float scale = fonts_.sizes().scale;
     ImGuiCanvas canvas(
         *ImGui::GetBackgroundDrawList(), fonts_,

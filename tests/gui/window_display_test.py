@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 """The window on a display: opens, is driven by keys and mouse, plans less memory by its slider and trains on with it, is
-resized, idles, and ends with 0.
+resized and scaled, idles, and ends with 0.
 
-What was done is read from what it leaves: the run's notes and sessions, the user's settings.
+What was done is read from what it leaves: the run's notes and sessions, the user's settings; what is drawn from the
+display's pixels.
 Usage: window_display_test.py TRAINSCOPE. Exit code 77: no Xvfb or xdotool here.
 """
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,15 +24,28 @@ STEPS = 4  # of the run
 MORE_STEPS = 20  # that the Budget panel's button asks for
 
 
-def start_display():
-    """An X server of our own; its name."""
+def start_display(folder):
+    """An X server of our own, whose pixels are a file in the folder; its name."""
     read_end, write_end = os.pipe()
     server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(write_end), "-screen", "0", "1600x900x24", "-nolisten", "tcp"],
+        ["Xvfb", "-displayfd", str(write_end), "-screen", "0", "1600x900x24", "-nolisten", "tcp",
+         "-fbdir", str(folder)],
         pass_fds=[write_end], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     os.close(write_end)
     with os.fdopen(read_end) as answer:
         return server, ":" + answer.readline().strip()
+
+
+def colors_on_display(folder):
+    """How many different colours the display shows: text with soft edges has dozens."""
+    dump = (folder / "Xvfb_screen0").read_bytes()  # in the form of xwd
+    header_bytes, = struct.unpack_from(">I", dump, 0)
+    height, = struct.unpack_from(">I", dump, 5 * 4)
+    bits, row_bytes = struct.unpack_from(">II", dump, 11 * 4)
+    colormap, = struct.unpack_from(">I", dump, 19 * 4)
+    assert bits == 32, bits
+    first = header_bytes + 12 * colormap
+    return len(set(memoryview(dump)[first:first + height * row_bytes].cast("I")))
 
 
 def make_run(folder):
@@ -162,6 +177,13 @@ def drive(driver, process, run, folder):
     driver.key("ctrl+p")
     driver.type("next theme")
     driver.key("Return")
+    # Another scale is another texture of glyphs.
+    for scale in ("ctrl+plus", "ctrl+minus", "ctrl+minus", "ctrl+0"):
+        driver.key(scale)
+        time.sleep(0.5)
+        colors = colors_on_display(folder)
+        print(f"{scale}: {colors} colours")
+        assert colors > 50, f"{scale}: {colors} colours are no window"
     driver.xdotool("windowsize", "--sync", window, "900", "600")
     driver.xdotool("mousemove", "--window", window, "300", "200")
     driver.xdotool("click", "1")
@@ -186,7 +208,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run = make_run(folder)
-        server, display = start_display()
+        server, display = start_display(folder)
         try:
             driver = Driver(display)
             environment = dict(driver.environment, XDG_CONFIG_HOME=str(folder / "config"),
