@@ -38,6 +38,7 @@ void Headless::draw(bool as_picture) {
   ImGui::SetCurrentContext(context_);
   fonts_.resize(workbench().settings.fonts(screen_scale_));
   ImGuiIO& io = ImGui::GetIO();
+  io.Fonts = fonts_.atlas();
   const float scale = fonts_.sizes().scale;
   // A window of so many pixels has fewer logical ones when its user wants all larger.
   const Extent logical{size_.width * screen_scale_ / scale, size_.height * screen_scale_ / scale};

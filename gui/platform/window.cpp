@@ -204,6 +204,7 @@ class Window {
     ImGui_ImplOpenGL3_NewFrame();
     if (new_atlas) {
       ImGui_ImplOpenGL3_DestroyFontsTexture();
+      ImGui::GetIO().Fonts = fonts_.atlas();
       ImGui_ImplOpenGL3_CreateFontsTexture();
       wake();
     }
