@@ -9,6 +9,7 @@
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
+#include "engine/run/planned_step.h"
 #include "engine/stage_history.h"
 
 namespace trainscope {
@@ -53,7 +54,9 @@ fs::path run_of(const fs::path& path) {
 }
 
 Invocation Source::settle(const Invocation& invocation) const {
-  const Json options = run_ ? run_->manifest().options : Json::object();
+  Json options = run_ ? run_->manifest().options : Json::object();
+  const auto threads = run_ ? planned_threads(run_->manifest()) : std::nullopt;
+  if (threads) options.set("threads", *threads);
   return invocation.with_run(without_replaced_plan(options, invocation.settings()));
 }
 

@@ -14,6 +14,8 @@
 namespace trainscope {
 namespace {
 
+constexpr std::int64_t kMostThreads = 1'000'000;  // what is above is no number of threads
+
 template <typename Value>
 struct Word {
   std::string_view text;
@@ -54,9 +56,10 @@ CompileOptions recorded_options(const RunManifest& manifest) {
   }
   for (const Pass& pass : default_passes()) options.passes.disabled.emplace_back(pass.name);
   options.device = device_of(recorded.get_or("device", "cpu"));
-  options.lower.threads = recorded.get_or("threads", 1);
-  require(options.lower.threads >= 1, ErrorCode::kBadInput, "the option threads is {}",
-          options.lower.threads);
+  const std::int64_t threads = planned_threads(manifest).value_or(1);
+  require(threads >= 1 && threads <= kMostThreads, ErrorCode::kBadInput, "the option threads is {}",
+          threads);
+  options.lower.threads = static_cast<int>(threads);
   options.lower.kernels = kernel_choice_of(recorded.get_or("kernels", "fastest"));
   options.lower.same_bits = same_bits_of(recorded.get_or("deterministic", "threads"));
   options.order = op_order_of(recorded.get_or("op-order", "memory"));
@@ -95,6 +98,12 @@ std::optional<StageRecord> planned_stage(const RunReader& run) {
   };
   const auto last = std::ranges::find_if(stages.rbegin(), stages.rend(), is_planned);
   return last == stages.rend() ? std::nullopt : std::optional(std::move(*last));
+}
+
+std::optional<std::int64_t> planned_threads(const RunManifest& manifest) {
+  if (manifest.options.contains("threads")) return manifest.options.get<std::int64_t>("threads");
+  const std::int64_t used = manifest.sessions.empty() ? 0 : manifest.sessions.back().threads;
+  return used > 0 ? std::optional(used) : std::nullopt;
 }
 
 PlannedStep planned_step(const RunReader& run) {

@@ -2,6 +2,7 @@
 // decide its plan. Neither the run's model nor its data are needed.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -19,6 +20,10 @@ struct PlannedStep {
 // The graph that a run planned, before ops were put in order or rematerialized; none where no stage
 // is recorded yet.
 std::optional<StageRecord> planned_stage(const RunReader& run);
+
+// The threads that the run was planned for: its option, or where it has none what its newest
+// session used; none where neither is recorded.
+std::optional<std::int64_t> planned_threads(const RunManifest& manifest);
 
 // Throws kBadInput when the run has no such stage, or options that this program does not know.
 PlannedStep planned_step(const RunReader& run);

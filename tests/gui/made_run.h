@@ -75,7 +75,9 @@ class MadeRun {
     std::filesystem::remove_all(folder_);
     RunManifest manifest;
     manifest.model.set("file", "model.onnx");
-    manifest.sessions = {{.command = {"trainscope", "train"}, .program_version = "0"}};
+    manifest.sessions = {{.command = {"trainscope", "train"},
+                          .program_version = "0",
+                          .threads = step.program.threads}};
     RunWriter writer = RunWriter::create(folder_, std::move(manifest));
     for (std::size_t i = 0; i < step.stages.size(); ++i) {
       StageRecord record = stage_record(step.stages[i], i == 0 ? nullptr : &step.stages[i - 1]);
