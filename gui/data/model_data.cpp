@@ -30,7 +30,6 @@ CompileOptions usual_options(const OnnxModel& model) {
   options.import.shapes = sizes.shapes;
   resolve_loss_output(model, options.training.loss);
   options.lower.threads = usable_cores();
-  options.batch_tiles = BatchTileOptions{};
   options.passes.keep = KeepGraphs::kAll;
   return options;
 }
