@@ -75,11 +75,14 @@ void draw_lever(Ui& ui, Workbench& workbench, Rect row, const Json& lever, std::
   const LeverColumns columns = lever_columns(ui);
   row = row.inset(4.0F, 1.0F);
   Rect line = take_top(row, ui.row_height());
-  // Who asks again may find another order: calls are timed anew.
+  // Who asks again may find other times and so another order: calls are timed anew.
+  const auto fact = [&](std::string_view key) {
+    return fmt::format("{} | /levers/{}/{}", twin_of_advice(*workbench.run()), i, key);
+  };
   ui.number("ms", take_right(line, columns.milliseconds),
-            {lever.at("ms").as_number(), Unit::kMilliseconds});
+            {lever.at("ms").as_number(), Unit::kMilliseconds}, fact("ms"));
   ui.number("arena_bytes", take_right(line, columns.bytes),
-            {lever.at("arena_bytes").as_number(), Unit::kBytes});
+            {lever.at("arena_bytes").as_number(), Unit::kBytes}, fact("arena_bytes"));
   ui.text(line, name, {.face = Face::kBold, .fit = Fit::kEnd});
   ui.text(row, "costs " + lever.at("cost").as_string(),
           {.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kEnd});
@@ -116,6 +119,10 @@ void draw_answer(Ui& ui, Workbench& workbench, Rect rest, const Json& advice) {
 }
 
 }  // namespace
+
+std::string twin_of_advice(const RunData& run) {
+  return "trainscope advise " + shell_word(run.path().string());
+}
 
 void draw_advice(Ui& ui, Workbench& workbench, AdviceState& state, const Rect& rect) {
   const Scope scope(ui, "advice");

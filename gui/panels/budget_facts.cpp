@@ -146,6 +146,8 @@ struct Measured {
   std::string_view title;
   Quantity predicted;
   Quantity measured;
+  std::string predicted_fact = {};
+  std::string measured_fact = {};
 };
 
 void draw_measured(Ui& ui, Rect row, const Measured& each) {
@@ -153,16 +155,30 @@ void draw_measured(Ui& ui, Rect row, const Measured& each) {
   const Rect measured = take_right(row, width);
   const Rect predicted = take_right(row, width);
   ui.text(row, each.title, {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
-  ui.number(fmt::format("{}/predicted", each.name), predicted, each.predicted);
-  ui.number(fmt::format("{}/measured", each.name), measured, each.measured);
+  ui.number(fmt::format("{}/predicted", each.name), predicted, each.predicted, each.predicted_fact);
+  ui.number(fmt::format("{}/measured", each.name), measured, each.measured, each.measured_fact);
 }
 
-void draw_worker_head(Ui& ui, const WorkerState& state, Rect row) {
+// Of a plan without recomputation no seconds are printed.
+std::string seconds_fact(const BudgetModel& model) {
+  if (view_of(*model.applied().record).recompute.empty()) return {};
+  return fmt::format("{} | /recompute/seconds", model.applied_twin());
+}
+
+// What the command line prints that the worker was started with, once it has trained to its end.
+std::string fact_of_end(const BudgetModel& model, std::string_view key) {
+  if (model.worker()->phase != WorkerState::Phase::kFinished) return {};
+  return fmt::format("{} | /{}", model.applied_command(), key);
+}
+
+void draw_worker_head(Ui& ui, const BudgetModel& model, Rect row) {
+  const WorkerState& state = *model.worker();
   const float number = std::ceil(ui.width("00 000.0000", Face::kNumber)) + 4.0F;
   const bool has_steps = !state.steps.empty();
   if (has_steps) {
     const Rect loss = take_right(row, number);
-    ui.number("loss", loss, {state.steps.back().loss, Unit::kPlain});
+    ui.number("loss", loss, {state.steps.back().loss, Unit::kPlain},
+              fact_of_end(model, "last_loss"));
     ui.text({row.right() - 40.0F, row.y, 40.0F, row.height}, "loss",
             {.color = ui.theme().soft_ink, .align = Align::kRight});
     take_right(row, 44.0F);
@@ -230,7 +246,7 @@ void draw_budget_worker(Ui& ui, Workbench& workbench, const BudgetModel& model, 
   const Scope scope(ui, "worker");
   const Surface surface(ui, rect, ui.theme().header);
   Rect rest = rect.inset(8.0F, 3.0F);
-  draw_worker_head(ui, *state, take_top(rest, ui.row_height()));
+  draw_worker_head(ui, model, take_top(rest, ui.row_height()));
   if (!model.new_run().empty()) {
     const Rect row = take_bottom(rest, new_run_height(ui));
     draw_new_run(ui, workbench, model, row.inset(0.0F, 3.0F));
@@ -251,13 +267,21 @@ void draw_budget_worker(Ui& ui, Workbench& workbench, const BudgetModel& model, 
     return Quantity{count_of > 0 ? static_cast<double>(count_of) : kUnknown, Unit::kBytes};
   };
   const WorkerPeak peak = state->peak.value_or(WorkerPeak{});
-  const Measured rows[] = {
-      {"arena", "Arena", bytes(peak.predicted_bytes), bytes(peak.used_bytes)},
-      {"step",
-       "Step",
-       {1e3 * model.applied().seconds, Unit::kMilliseconds},
-       {median_milliseconds(state->steps), Unit::kMilliseconds}},
-      {"resident", "Process", {kUnknown, Unit::kBytes}, bytes(peak.resident_bytes)}};
+  const Measured rows[] = {{.name = "arena",
+                            .title = "Arena",
+                            .predicted = bytes(peak.predicted_bytes),
+                            .measured = bytes(peak.used_bytes),
+                            .predicted_fact = fact_of_end(model, "predicted_bytes"),
+                            .measured_fact = fact_of_end(model, "used_bytes")},
+                           {.name = "step",
+                            .title = "Step",
+                            .predicted = {model.applied().seconds, Unit::kSeconds},
+                            .measured = {median_milliseconds(state->steps), Unit::kMilliseconds},
+                            .predicted_fact = seconds_fact(model)},
+                           {.name = "resident",
+                            .title = "Process",
+                            .predicted = {kUnknown, Unit::kBytes},
+                            .measured = bytes(peak.resident_bytes)}};
   for (const Measured& row : rows) draw_measured(ui, take_top(rest, ui.row_height()), row);
 }
 

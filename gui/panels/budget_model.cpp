@@ -202,6 +202,8 @@ void BudgetModel::train() {
     write_pins(*run_, request_);
     new_run_ = new_run_folder(*run_, kSteps);
     std::vector<std::string> line = words(new_run_);
+    applied_command_ = command_line(line);
+    applied_twin_ = twin();
     line.insert(line.end(), {"--progress", "none", "-q"});
     applied_ = shown_.answer;
     worker_ = std::make_unique<WorkerProcess>(trainscope_program(), std::move(line));

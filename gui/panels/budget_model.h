@@ -74,6 +74,9 @@ class BudgetModel {
   const std::filesystem::path& new_run() const { return new_run_; }
   // The plan that the worker was started with.
   const PlanOutcome& applied() const { return applied_->outcome; }
+  // The command line that it was started with, and the one that printed the numbers of its plan.
+  const std::string& applied_command() const { return applied_command_; }
+  const std::string& applied_twin() const { return applied_twin_; }
   // The command line that prints the numbers of the plan.
   std::string twin() const;
 
@@ -99,6 +102,8 @@ class BudgetModel {
   PlanPicture ghost_;
   std::unique_ptr<WorkerProcess> worker_;
   std::shared_ptr<const PlanAnswer> applied_;
+  std::string applied_command_;
+  std::string applied_twin_;
   std::filesystem::path new_run_;
   std::string fault_;  // of the last attempt to train
 };

@@ -1,10 +1,13 @@
 // Every number that a panel draws is the one that its twin on the command line prints.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
 
+#include "engine/bundle/reader.h"
+#include "engine/core/numbers.h"
 #include "engine/core/text.h"
 #include "gui/panels/panels.h"
 #include "profiler/analysis/breakdown.h"
@@ -72,28 +75,47 @@ class Twins {
 };
 
 // What is drawn and printed by no command line: a step's predicted time is part of what `plan` says
-// of recomputation, and the plan has none.
-bool is_printed_nowhere(const Item& item) { return item.path == "main/budget/facts/seconds"; }
+// of recomputation, and the plan has none; what only the worker knows of itself.
+bool is_printed_nowhere(const Item& item) {
+  return item.path == "main/budget/facts/seconds" ||
+         item.path == "main/budget/worker/step/measured" ||
+         item.path.starts_with("main/budget/worker/resident/");
+}
 
-// How many numbers were paired: every one that has been drawn.
-int check_numbers(WindowDriver& window, const Panel& panel, Twins& twins) {
+// What another run's row has more is drawn beside both, which are printed.
+void check_difference(const WindowDriver& window, const Item& item) {
+  const std::string row = item.path.substr(0, item.path.rfind('/') + 1);
+  const auto number = [&](const char* name) {
+    const Item* beside = window.items().find(row + name);
+    return beside == nullptr ? 0.0 : beside->number;
+  };
+  CHECK(item.number == doctest::Approx(number("other_ms") - number("ms")).epsilon(1e-9));
+}
+
+// How many numbers were paired: every one that has been drawn below the path.
+int check_numbers(WindowDriver& window, const Panel& panel, Twins& twins,
+                  std::string_view below = "") {
   int paired = 0;
-  for (const Item& item : window.items().items()) {
-    if (item.kind != ItemKind::kNumber) continue;
-    INFO(item.path, " ", item.label, " ", item.value);
-    if (item.fact.empty()) {
-      CHECK(is_printed_nowhere(item));
+  for (const Item* item : window.items().below(below)) {
+    if (item->kind != ItemKind::kNumber) continue;
+    INFO(item->path, " ", item->label, " ", item->value);
+    if (item->path.ends_with("/more_ms")) {
+      check_difference(window, *item);
       continue;
     }
-    const std::size_t bar = item.fact.find(" | ");
+    if (item->fact.empty()) {
+      CHECK(is_printed_nowhere(*item));
+      continue;
+    }
+    const std::size_t bar = item->fact.find(" | ");
     const bool has_own = bar != std::string::npos;
-    const std::string line = has_own ? item.fact.substr(0, bar) : panel.twin(window.workbench());
-    const std::string pointer = has_own ? item.fact.substr(bar + 3) : item.fact;
+    const std::string line = has_own ? item->fact.substr(0, bar) : panel.twin(window.workbench());
+    const std::string pointer = has_own ? item->fact.substr(bar + 3) : item->fact;
     const Json* printed = at_pointer(twins.answer(line), pointer);
     INFO(line, " ", pointer);
     REQUIRE(printed != nullptr);
-    CHECK(item.number == doctest::Approx(printed->as_number()).epsilon(1e-9));
-    CHECK_FALSE(item.value.empty());
+    CHECK(item->number == doctest::Approx(printed->as_number()).epsilon(1e-9));
+    CHECK_FALSE(item->value.empty());
     ++paired;
   }
   return paired;
@@ -189,6 +211,70 @@ TEST_CASE("twins: numbers of all panels, of a run that was resumed, its second s
 TEST_CASE("twins: numbers of all panels, of a run without a profile") {
   const TemporaryFolder folder;
   CHECK(check_run(recorded(folder, "mlp/model.onnx", {"--steps", "3"})) > 60);
+}
+
+TEST_CASE("twins: the peak of a model that nobody has trained is what `plan` prints of it") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "model.onnx").string();
+  REQUIRE(trainscope::test::run({"model", "mlp", "-o", file}).exit_code == 0);
+  WindowDriver window(file);
+  Twins twins;
+  CHECK(check_numbers(window, *panel_named("overview"), twins, "main/overview/card/") == 2);
+}
+
+TEST_CASE("twins: two runs beside each other, in Kernels and in Runs") {
+  const TemporaryFolder a;
+  const TemporaryFolder b;
+  const std::filesystem::path run =
+      recorded(a, "gpt2/model.onnx", {"--steps", "4", "--profile", "steps=2:4"});
+  WindowDriver window(run);
+  window.workbench().open(recorded(b, "gpt2/model.onnx",
+                                   {"--steps", "4", "--recompute", "2", "--profile", "steps=2:4"}));
+  window.workbench().activate(0);
+  Twins twins;
+  window.app().show_only("kernels");
+  window.settle();
+  REQUIRE(window.click("main/kernels/beside"));
+  window.step();
+  REQUIRE(window.click("main/kernels/beside/menu/1"));
+  window.settle();
+  const auto columns = [&](std::string_view name) {
+    return std::ranges::count_if(window.items().items(), [&](const Item& item) {
+      return item.kind == ItemKind::kNumber && item.path.ends_with(name);
+    });
+  };
+  CHECK(columns("/other_ms") > 10);
+  CHECK(columns("/more_ms") > 10);
+  CHECK(check_numbers(window, *panel_named("kernels"), twins) > 50);
+  window.app().show_only("runs");
+  window.settle();
+  CHECK(check_numbers(window, *panel_named("runs"), twins) > 50);
+}
+
+TEST_CASE("twins: a worker's line is what the command line prints that it was started with") {
+  const TemporaryFolder folder;
+  const std::filesystem::path run = recorded(folder, "gpt2/model.onnx", {"--steps", "3"});
+  const std::filesystem::path before = folder / "before";
+  std::filesystem::copy(run, before, std::filesystem::copy_options::recursive);
+  WindowDriver window(run);
+  window.app().show_only("budget");
+  window.settle();
+  for (const char* button : {"main/budget/level/1", "main/budget/run"}) {
+    REQUIRE(window.click(button));
+    window.settle();
+  }
+  std::vector<double> step_ms;
+  for (const StepRecord& step : RunReader::open(run).metrics().steps) {
+    if (step.step > 4) step_ms.push_back(step.step_ms);  // the worker's first one warms up
+  }
+  REQUIRE(step_ms.size() == 19);
+  CHECK(window.items().find("main/budget/worker/step/measured")->number == median(step_ms));
+  CHECK(window.items().find("main/budget/worker/resident/measured")->number > 0.0);
+  // The same steps again, from what there was before.
+  std::filesystem::remove_all(run);
+  std::filesystem::rename(before, run);
+  Twins twins;
+  CHECK(check_numbers(window, *panel_named("budget"), twins, "main/budget/worker/") == 4);
 }
 
 TEST_CASE("twins: what is drawn is the number, rounded as its unit is") {
