@@ -30,6 +30,7 @@ class Headless {
   const ItemRegistry& items() const { return app_.items(); }
   Fonts& fonts() { return fonts_; }
   void resize(Extent size) { size_ = size; }
+  void rescale(float screen_scale) { screen_scale_ = screen_scale; }
 
   // Frames of 1/60 s; at least one, and all input is taken.
   void step(int frames = 1);

@@ -111,7 +111,7 @@ TEST_CASE("budget planner: it may go away at any time") {
   for (int i = 0; i < 20; ++i) {
     BudgetPlanner planner([&] { return planned_step(run); });
     if (i % 2 == 0) wait_for(planner);
-    for (int k = 0; k < i % 4; ++k) planner.ask(budget(700'000 + 1000 * k));
+    for (int k = 0; k < i % 4; ++k) planner.ask(budget(110'000 + 1000 * k));
     if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2 * i));
   }
 }

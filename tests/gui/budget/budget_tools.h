@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -18,28 +19,51 @@
 
 namespace trainscope::test {
 
-// A run of `steps` steps of GPT-2 in small in the folder "run" of `folder`.
-inline RunReader recorded_run(const TemporaryFolder& folder, int steps,
-                              const std::vector<std::string>& more = {}) {
+// A run of `steps` steps of a GPT-2 of one layer, as `train` leaves it: planned in milliseconds,
+// with memory to trade. Recorded once for all cases of the program that want the same one.
+inline const std::filesystem::path& recording(int steps, const std::vector<std::string>& more) {
+  static const TemporaryFolder folder;
+  static std::map<std::vector<std::string>, std::filesystem::path> recordings;
+  const std::string model = (folder / "model.onnx").string();
+  if (recordings.empty()) {
+    REQUIRE(run({"model", "gpt2", "--layers", "1", "--heads", "2", "--embedding", "16", "--vocab",
+                 "32", "--context", "8", "-o", model})
+                .exit_code == 0);
+  }
   std::vector<std::string> words = {"train",
-                                    test_model("gpt2/model.onnx").string(),
+                                    model,
                                     "--data",
                                     "synthetic",
-                                    "--steps",
-                                    std::to_string(steps),
+                                    "--batch",
+                                    "4",
+                                    "--seq",
+                                    "8",
+                                    "--lr",
+                                    "1e-2",
                                     "--threads",
                                     "2",
                                     "--seed",
                                     "7",
-                                    "--lr",
-                                    "1e-2",
                                     "-q",
-                                    "--run-dir",
-                                    (folder / "run").string()};
+                                    "--steps",
+                                    std::to_string(steps)};
   words.insert(words.end(), more.begin(), more.end());
-  const Finished finished = run(words, {}, folder.path());
-  INFO(finished.err);
-  REQUIRE(finished.exit_code == 0);
+  const auto [entry, is_new] = recordings.try_emplace(words);
+  if (is_new) {
+    entry->second = folder / std::to_string(recordings.size());
+    words.insert(words.end(), {"--run-dir", entry->second.string()});
+    const Finished finished = run(words, {}, folder.path());
+    INFO(finished.err);
+    REQUIRE(finished.exit_code == 0);
+  }
+  return entry->second;
+}
+
+// Such a run in the folder "run" of `folder`, to do with whatever a case does.
+inline RunReader recorded_run(const TemporaryFolder& folder, int steps,
+                              const std::vector<std::string>& more = {}) {
+  std::filesystem::copy(recording(steps, more), folder / "run",
+                        std::filesystem::copy_options::recursive);
   return RunReader::open(folder / "run");
 }
 

@@ -127,7 +127,7 @@ TEST_CASE("step planner: asked to stop, it stops") {
   std::stop_source stop;
   stop.request_stop();
   CHECK_THROWS_AS(
-      planner.plan({.level = PlanLevel::kAuto, .budget_bytes = 700'000}, stop.get_token()),
+      planner.plan({.level = PlanLevel::kAuto, .budget_bytes = 110'000}, stop.get_token()),
       Stopped);
   CHECK_THROWS_AS(StepPlanner(planned_step(run), {.stop = stop.get_token()}), Stopped);
 }

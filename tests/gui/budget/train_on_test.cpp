@@ -56,10 +56,10 @@ TEST_CASE("train on: from the newest checkpoint, longer where the run has fewer 
   const TemporaryFolder other;
   const RunReader open = recorded_run(other, 30, {"--session-steps", "5"});
   CHECK(newest_checkpoint_step(open) == 5);
-  CHECK(train_words(open, {.level = PlanLevel::kAuto, .budget_bytes = 700'000}, "", 20,
+  CHECK(train_words(open, {.level = PlanLevel::kAuto, .budget_bytes = 110'000}, "", 20,
                     new_run_folder(open, 20)) == Words{"train", "--resume",
                                                        (other / "run").string(), "--session-steps",
-                                                       "20", "--memory-budget", "700000"});
+                                                       "20", "--memory-budget", "110000"});
   std::filesystem::remove_all(other / "run/checkpoints");
   CHECK_THROWS_AS(train_words(open, {}, "", 20, new_run_folder(open, 20)), Error);
 }

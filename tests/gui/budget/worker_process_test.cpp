@@ -111,7 +111,7 @@ TEST_CASE("worker process: every plan uses the bytes it said, where it said, and
 
 TEST_CASE("worker process: another plan goes on from the one before, budgets and pins forgotten") {
   const TemporaryFolder folder;
-  const RunReader run = recorded_run(folder, 2, {"--memory-budget", "700KB"});
+  const RunReader run = recorded_run(folder, 2, {"--memory-budget", "110KB"});
   const PlanRequest pinned{.level = PlanLevel::kLevel1, .keep = {"*Gelu*"}};
   for (const PlanRequest& request :
        {pinned, PlanRequest{.level = PlanLevel::kNone}, PlanRequest{.level = PlanLevel::kLevel2}}) {

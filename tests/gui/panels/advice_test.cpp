@@ -1,7 +1,9 @@
 // The Overview's levers: what `advise` says, and where a press leads.
+#include "gui/panels/advice.h"
+
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "engine/core/text.h"
@@ -36,33 +38,45 @@ TEST_CASE("advice: levers are those of `advise --json`; a press sets one or copi
   const trainscope::test::TemporaryFolder folder;
   trainscope::test::recorded_run(folder, 4, {"--profile", "steps=2:4"});
   const std::string run = (folder / "run").string();
-  const trainscope::test::Finished printed = trainscope::test::run({"advise", run, "--json"});
-  REQUIRE(printed.exit_code == 0);
-  const Json facts = printed.json();
   WindowDriver window(run, {}, {.size = {1280.0F, 1000.0F}});  // so that five levers are seen
   ask(window);
   CHECK(faults_of(window.items()).empty());
-  // Calls are timed anew, so that the order may be another one: by name.
-  const JsonArray& levers = facts.at("levers").as_array();
+  // What the command line has printed in the panel's process: it times calls anew each time.
+  const auto& advice = window.workbench().state<AdviceState>();
+  REQUIRE(advice.process->phase() == JsonProcess::Phase::kDone);
+  const JsonArray& levers = advice.process->json().at("levers").as_array();
   std::string planned;
   std::string copied;
   std::int64_t budget = 0;
+  std::size_t i = 0;
   for (const Item* row : window.items().below("main/overview/advice/lever/")) {
     if (row->kind != ItemKind::kRow) continue;
-    const auto lever = std::ranges::find_if(
-        levers, [&](const Json& each) { return each.at("name").as_string() == row->label; });
-    REQUIRE(lever != levers.end());
+    REQUIRE(i < levers.size());
+    const Json& lever = levers[i];
+    CHECK(row->label == lever.at("name").as_string());
     const std::string path = row->path.substr(0, row->path.rfind('/'));
-    CHECK(item_of(window, path + "/arena_bytes").number == lever->at("arena_bytes").as_number());
-    CHECK(item_of(window, path + "/ms").number > 0.0);
-    const Json& flags = lever->at("flags");
+    for (const std::string key : {"ms", "arena_bytes"}) {
+      const Item& number = item_of(window, path + "/" + key);
+      CHECK(number.number == lever.at(key).as_number());
+      CHECK(number.fact ==
+            "trainscope advise " + run + " | /levers/" + std::to_string(i) + "/" + key);
+    }
+    const Json& flags = lever.at("flags");
     const bool is_budget = flags.as_object().size() == 1 && flags.contains("memory-budget");
     const bool is_overhead = flags.contains("max-overhead");
-    if (is_budget) budget = parse_int(flags.at("memory-budget").as_string()).value();
-    if (is_overhead && budget == 0) budget = lever->at("arena_bytes").as_int();
+    if (is_budget) {
+      budget = parse_int(flags.at("memory-budget").as_string()).value();
+      const trainscope::test::Finished plan =
+          trainscope::test::run({"plan", run, "--memory-budget", std::to_string(budget), "--json"});
+      REQUIRE(plan.exit_code == 0);
+      CHECK(plan.json().at("arena_bytes") == lever.at("arena_bytes"));
+    }
+    if (is_overhead && budget == 0) budget = lever.at("arena_bytes").as_int();
     if (is_budget || (is_overhead && planned.empty())) planned = row->path;
     if (!is_budget && !is_overhead) copied = row->path;
+    ++i;
   }
+  CHECK(i >= 3);
   REQUIRE_FALSE(copied.empty());
   REQUIRE(window.click(copied));
   window.step();

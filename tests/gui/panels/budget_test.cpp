@@ -13,6 +13,7 @@
 #include "engine/core/text.h"
 #include "gui/budget/budget_view.h"
 #include "tests/gui/panels/budget_window.h"
+#include "tests/gui/platform/window_driver.h"
 
 namespace trainscope::gui::test {
 namespace {
@@ -72,6 +73,15 @@ TEST_CASE("budget panel: what it shows is what `plan RUN` prints, at every level
   }
 }
 
+TEST_CASE("budget panel: a run whose options have no threads is planned for those that it used") {
+  const std::filesystem::path& run = plain_run().folder();
+  BudgetWindow panel(run);
+  const double recorded =
+      static_cast<double>(RunReader::open(run).plan().value().view().arena().bytes);
+  CHECK(panel.number("facts/peak") == recorded);
+  CHECK(check_numbers(panel) == 2);
+}
+
 TEST_CASE("budget panel: the slider by keys, the curve from plan to plan") {
   const TemporaryFolder folder;
   recorded_run(folder, 1);
@@ -82,8 +92,8 @@ TEST_CASE("budget panel: the slider by keys, the curve from plan to plan") {
   CHECK(panel.item("level/auto").value == "on");
   CHECK(panel.number("facts/peak") == plain);
   double before = plain;
-  for (int i = 0; i < 4; ++i) {
-    for (int k = 0; k < 10; ++k) panel.window.key("Left");
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < 25; ++k) panel.window.key("Left");
     panel.window.settle();
     CHECK(panel.number("facts/peak") < before);
     CHECK(panel.number("facts/overhead") >= panel.number("facts/certificate"));
@@ -273,14 +283,18 @@ TEST_CASE("budget panel: in every theme, size and scale it is whole and can be r
     Extent size;
     float scale;
   };
+  BudgetWindow panel(folder / "run");
+  panel.click("level/auto");
   for (const ThemeName theme : kThemeNames) {
     for (const Screen screen : {Screen{{1280.0F, 720.0F}, 1.0F}, Screen{{1280.0F, 720.0F}, 2.0F},
                                 Screen{{640.0F, 360.0F}, 1.5F}}) {
       CAPTURE(theme_of(theme).name);
       CAPTURE(screen.size.width);
-      BudgetWindow panel(folder / "run", {.size = screen.size, .scale = screen.scale},
-                         {.theme = theme});
-      panel.click("level/auto");
+      panel.window.workbench().settings.theme = theme;
+      panel.window.resize(screen.size);
+      panel.window.rescale(screen.scale);
+      panel.window.settle();
+      CHECK(panel.item("level/auto").value == "on");
       check_looks(panel);
     }
   }

@@ -18,9 +18,7 @@ inline constexpr int kFirstSteps = 3;  // of the runs that are trained on
 struct BudgetWindow {
   Headless window;
 
-  explicit BudgetWindow(const std::filesystem::path& run, Headless::Look look = {},
-                        Settings settings = {})
-      : window(std::move(settings), look) {
+  explicit BudgetWindow(const std::filesystem::path& run) : window({}, {}) {
     window.workbench().open(run);
     window.app().show_only("budget");
     window.settle();

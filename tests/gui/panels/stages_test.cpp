@@ -57,7 +57,7 @@ TEST_CASE("stages: playing goes from stage to stage to the last one") {
   window.step(2);
   CHECK(window.choice().plays);
   CHECK(shown_stage(window.workbench()) == 0);
-  window.step(60 * 60);
+  for (int seconds = 0; seconds < 60 && window.choice().plays; ++seconds) window.step(60);
   CHECK(!window.choice().plays);
   CHECK(changed_stage(*window.workbench().run(), shown_stage(window.workbench()), 1) ==
         shown_stage(window.workbench()));

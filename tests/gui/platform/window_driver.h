@@ -19,7 +19,9 @@ inline const MadeRun& image_run() {
   return run;
 }
 inline const MadeRun& branched_run() {
-  static const MadeRun run("branched", *compiled("unet"));
+  static const MadeRun run("branched", *compiled("unet", {{"image", std::int64_t{16}},
+                                                          {"width", std::int64_t{4}},
+                                                          {"depth", std::int64_t{2}}}));
   return run;
 }
 inline const MadeRun& plain_run() {  // not profiled
