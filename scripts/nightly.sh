@@ -1,14 +1,15 @@
 #!/bin/bash
-# The checks too slow for ./test.sh: every test under asan and tsan, clang-tidy, g++ on each source alone, 500 killed runs,
-# attacks by 5,088 mutants of models, 800 damaged runs and 300 data files, 10^8 runs of the fuzzers.
+# The checks too slow for ./test.sh: every test under asan and tsan, the window on 2,000 damaged runs, clang-tidy, g++ on
+# each source alone, 500 killed runs, attacks by 5,088 mutants of models, 800 damaged runs and 300 data files, 10^8 runs of
+# the fuzzers.
 # Usage: scripts/nightly.sh RESULT_FOLDER [CHECK...]
-#   checks: asan tsan tidy sources kills attack fuzz; none: all
+#   checks: asan tsan window tidy sources kills attack fuzz; none: all
 # Writes RESULT_FOLDER/DATE.md, a log for each check, DATE-attacks.md, and the input of a fuzzer's crash.
 # FUZZ_RUNS: runs of each of the two fuzzers (50000000), which run side by side; a fiftieth more of
 # them under sanitizers. ATTACK_SEED: of the attacks (1).
 set -uo pipefail
 if [[ $# -lt 1 ]]; then
-  echo "usage: scripts/nightly.sh RESULT_FOLDER [asan|tsan|tidy|sources|kills|attack|fuzz]..." >&2
+  echo "usage: scripts/nightly.sh RESULT_FOLDER [asan|tsan|window|tidy|sources|kills|attack|fuzz]..." >&2
   exit 2
 fi
 mkdir -p "$1" || exit 1
@@ -19,16 +20,27 @@ report="$results/$date.md"
 jobs="$(nproc)"
 verdict=0
 checks=("${@:2}")
-[[ ${#checks[@]} -gt 0 ]] || checks=(asan tsan tidy sources kills attack fuzz)
+[[ ${#checks[@]} -gt 0 ]] || checks=(asan tsan window tidy sources kills attack fuzz)
 
 # Called by name below.
 # shellcheck disable=SC2317
 asan() {
   cmake --preset asan && cmake --build --preset asan -j "$jobs" &&
-    TRAINSCOPE_DAMAGED_RUNS=2000 TRAINSCOPE_GENERATED_FAULTS=200 ctest --preset asan -j "$jobs"
+    TRAINSCOPE_GENERATED_FAULTS=200 ctest --preset asan -j "$jobs"
 }
 # shellcheck disable=SC2317
 tsan() { cmake --preset tsan && cmake --build --preset tsan -j "$jobs" && ctest --preset tsan -j "$jobs"; }
+# What of asan and tsan is the window's, which needs none of the other tests: all of its tests without
+# a display, with ten times as many damaged runs as in ./test.sh, and its threads.
+# shellcheck disable=SC2317
+window() {
+  local tests=(gui_budget_test gui_data_test gui_draw_test gui_panels_test gui_platform_test gui_ui_test gui_views_test
+               gui_workbench_test)
+  cmake --preset asan && cmake --build --preset asan -j "$jobs" --target trainscope "${tests[@]}" &&
+    TRAINSCOPE_DAMAGED_RUNS=2000 ctest --preset asan -j "$jobs" -L gui -E '^gui\.' &&
+    cmake --preset tsan && cmake --build --preset tsan -j "$jobs" --target trainscope gui_budget_test &&
+    ctest --preset tsan -R '^gui_budget'
+}
 # shellcheck disable=SC2317
 tidy() { cmake --preset tidy && cmake --build --preset tidy -j "$jobs" -- -k 0; }
 # Each source alone, with the warnings that unity builds leave out.

@@ -33,10 +33,12 @@ void write_bytes(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// Some bytes changed, the end cut off, or everything replaced.
-std::string damaged(std::string bytes, std::mt19937& random) {
+// Some bytes changed, the end cut off, nothing left, everything replaced, or by what a file of
+// another run has.
+std::string damaged(std::string bytes, const std::vector<std::string>& foreign,
+                    std::mt19937& random) {
   const std::size_t size = bytes.size();
-  switch (random() % 4) {
+  switch (random() % 5) {
     case 0:
       for (int i = 0; i < 3 && size > 0; ++i) bytes[random() % size] = static_cast<char>(random());
       return bytes;
@@ -44,18 +46,32 @@ std::string damaged(std::string bytes, std::mt19937& random) {
       return bytes.substr(0, size == 0 ? 0 : random() % size);
     case 2:
       return {};
+    case 3:
+      return foreign[random() % foreign.size()];
     default:
       return std::string(size, static_cast<char>(random()));
   }
 }
 
-void look_at_all(const fs::path& run) {
-  WindowDriver window(run);
+void look_at_all(WindowDriver& window) {
   for (const Panel& panel : all_panels()) {
     window.app().show_only(panel.id);
     window.step(2);
     CHECK_FALSE(window.items().items().empty());
   }
+}
+
+void look_at_all(const fs::path& run) {
+  WindowDriver window(run);
+  look_at_all(window);
+}
+
+std::vector<std::string> contents_of(const fs::path& folder) {
+  std::vector<std::string> contents;
+  for (const fs::path& file : files_of(folder)) {
+    contents.push_back(read_file(folder / file, std::size_t{1} << 26));
+  }
+  return contents;
 }
 
 TEST_SUITE_BEGIN("gui");
@@ -67,6 +83,7 @@ TEST_CASE("damaged runs: every panel draws something, whatever the files hold") 
   std::mt19937 random(1);
   const std::vector<fs::path> files = files_of(test::image_run().folder());
   REQUIRE(files.size() > 5);
+  const std::vector<std::string> foreign = contents_of(test::text_run().folder());
   const TemporaryFolder folder;
   const fs::path copy = folder / "run";
   fs::copy(test::image_run().folder(), copy, fs::copy_options::recursive);
@@ -74,9 +91,14 @@ TEST_CASE("damaged runs: every panel draws something, whatever the files hold") 
     const fs::path& file = files[random() % files.size()];
     INFO(i, " ", file.string());
     const std::string whole = read_file(copy / file, std::size_t{1} << 26);
-    write_bytes(copy / file, damaged(whole, random));
-    look_at_all(copy);
+    write_bytes(copy / file, damaged(whole, foreign, random));
+    WindowDriver window(copy);
+    look_at_all(window);
     write_bytes(copy / file, whole);
+    if (i % 4 != 0) continue;
+    // What was missing is there now: a run that grows.
+    window.workbench().refresh();
+    look_at_all(window);
   }
 }
 
