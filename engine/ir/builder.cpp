@@ -51,14 +51,21 @@ ValueId Builder::operator()(std::string_view op, std::vector<ValueId> inputs,
 
 std::vector<ValueId> Builder::multi(std::string_view op, std::vector<ValueId> inputs,
                                     int output_count, Attributes attributes) {
+  const std::vector<bool> all(static_cast<std::size_t>(output_count), true);
+  return multi(op, std::move(inputs), all, std::move(attributes));
+}
+
+std::vector<ValueId> Builder::multi(std::string_view op, std::vector<ValueId> inputs,
+                                    const std::vector<bool>& made, Attributes attributes) {
   Spec spec;
   spec.op = &ops_.get(op);
   spec.name = graph_.unique_name(fmt::format("{}{}", prefix_, op));
   spec.inputs = std::move(inputs);
   spec.attributes = std::move(attributes);
   spec.provenance = provenance_;
-  for (int i = 0; i < output_count; ++i) {
-    spec.output_names.push_back(i == 0 ? spec.name : fmt::format("{}:{}", spec.name, i));
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const std::string name = i == 0 ? spec.name : fmt::format("{}:{}", spec.name, i);
+    spec.output_names.push_back(made[i] ? name : "");
   }
   NodeId id = add(std::move(spec));
   return graph_.node(id).outputs;

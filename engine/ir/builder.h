@@ -29,6 +29,9 @@ class Builder {
   // One node with `output_count` outputs.
   std::vector<ValueId> multi(std::string_view op, std::vector<ValueId> inputs, int output_count,
                              Attributes attributes = {});
+  // The same, made[i] telling whether there is an output i; kNoValue for those that there are not.
+  std::vector<ValueId> multi(std::string_view op, std::vector<ValueId> inputs,
+                             const std::vector<bool>& made, Attributes attributes);
 
   // Everything about the node given; names empty: made up from `name`. Used by the importer.
   struct Spec {
