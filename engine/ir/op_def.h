@@ -180,7 +180,8 @@ struct OpDef {
   ClassLossRule class_loss = nullptr;  // of a cross entropy over classes; absent: it is none
   int divisor_input = -1;              // what a sum of losses is divided by, a scalar; -1: by none
   bool sample_variance = false;  // the running variance is of the sample: over one element less
-  TermsRule terms = nullptr;     // of matmuls of inputs 0 and 1: products in each element's sum
+  // Of matmuls of inputs 0 and 1: products in the sums that an element of output 0 is made of.
+  TermsRule terms = nullptr;
   // Inputs where zeros may make the result, or a gradient, infinite or not a number: divisors.
   std::vector<int> poles = {};
   KnownRule known = nullptr;  // the result, where it follows from the types of the inputs alone

@@ -70,6 +70,17 @@ double finite(double number, const pb::AttributeProto& a, const pb::NodeProto& n
   fail(ErrorCode::kBadInput, "{} is {}, a finite number was expected", label(a, where), number);
 }
 
+// Functions of recurrent cells, the one list of words that is read: a text of them.
+std::string words(const pb::AttributeProto& a, std::string_view where) {
+  std::string text;
+  for (const std::string& word : a.strings()) {
+    require(!word.empty() && word.find(' ') == std::string::npos, ErrorCode::kBadInput,
+            "{}: '{}' is no name of a function", label(a, where), printable(word));
+    text += text.empty() ? word : " " + word;
+  }
+  return text;
+}
+
 // The nearest float32; numbers beyond its range are clamped (stage notes hold them exactly).
 float to_float(double number) {
   constexpr double kMost = std::numeric_limits<float>::max();
@@ -124,6 +135,12 @@ Attributes read_attributes(const pb::NodeProto& node, std::string_view where,
         result.set(a.name(),
                    std::make_shared<const Tensor>(read_tensor(a.t(), label(a, where), files)));
         break;
+      case Kind::STRINGS:
+        if (a.name() == "activations") {
+          result.set(a.name(), words(a, where));
+          break;
+        }
+        [[fallthrough]];
       default:
         fail_unsupported("{} is of type {}, which is not supported", label(a, where),
                          kind_name(a.type()));

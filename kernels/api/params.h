@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <variant>
@@ -182,11 +183,41 @@ struct ScanParams {  // CumSum along the axis; exclusive: without the element it
   bool reverse = false;
 };
 
+// What a gate of a recurrent cell is a function of. Alpha and beta are ONNX's, where it has them.
+enum class CellFunction : std::uint8_t {
+  kSigmoid,
+  kTanh,
+  kRelu,
+  kHardSigmoid,
+  kAffine,
+  kLeakyRelu,
+  kThresholdedRelu,
+  kScaledTanh,
+  kElu,
+  kSoftsign,
+  kSoftplus,
+};
+struct CellActivation {
+  CellFunction function = CellFunction::kSigmoid;
+  double alpha = 0.0;
+  double beta = 0.0;
+};
+inline constexpr std::size_t kMostCellActivations = 3;
+
+struct RecurrentParams {  // Rnn, Lstm, Gru and their gradients
+  bool reverse = false;   // a single direction goes from the last step to the first
+  // By direction, what ONNX calls f, g and h; a cell has the first one, two or three of them.
+  std::array<std::array<CellActivation, kMostCellActivations>, 2> activations{};
+  double clip = 0.0;     // what activations are given is brought into [-clip, clip]; 0: it is not
+  bool coupled = false;  // LSTM: the forget gate is 1 - the input gate
+  bool linear_before_reset = false;  // GRU: the reset gate scales a product of h, else h
+};
+
 using Params =
     std::variant<NoParams, AxisParams, ReduceParams, PermutationParams, SliceParams, PadParams,
                  ConvParams, PoolParams, NormParams, MatMulParams, TriluParams, LossParams,
                  DropoutParams, OptimizerParams, ClipParams, FillParams, AlphaParams, GeluParams,
                  ModParams, ArgParams, TopKParams, ScanParams, AttentionParams, LossScaleParams,
-                 CastParams, QuantizeParams>;
+                 CastParams, QuantizeParams, RecurrentParams>;
 
 }  // namespace trainscope

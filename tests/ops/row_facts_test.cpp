@@ -247,12 +247,31 @@ TEST_CASE("row facts: matmuls and convolutions of ONNX say the terms that their 
     if (row->domain == kOnnxDomain) CHECK_MESSAGE(heavy == (row->terms != nullptr), row->name);
   }
   for_each_shown(
-      ops, [](const OpDef& row) { return row.terms != nullptr; },
+      ops, [](const OpDef& row) { return row.terms != nullptr && row.min_inputs == 2; },
       [](const OpDef& row, std::string_view text, const Example& example) {
         if (example.inputs.size() > 2) return false;
         const OpCase op_case(row, text, DType::kF64);
         const std::int64_t outputs = op_case.args().outputs[0].elements();
         CHECK(cost_of(row, op_case.args()).flops == 2 * outputs * row.terms(op_case.args()));
+        return outputs > 0;
+      });
+}
+
+TEST_CASE("row facts: recurrent ops say the terms that their cost counts beside functions") {
+  const OpTable ops = standard_ops();
+  for_each_shown(
+      ops, [](const OpDef& row) { return row.terms != nullptr && row.min_inputs > 2; },
+      [](const OpDef& row, std::string_view text, const Example&) {
+        const OpCase op_case(row, text, DType::kF64);
+        const std::int64_t outputs = op_case.args().outputs[0].elements();
+        const std::int64_t terms = row.terms(op_case.args());
+        const std::int64_t functions = cost_of(row, op_case.args()).flops - 2 * outputs * terms;
+        const OpCase first(row, row.examples.front(), DType::kF64);
+        const std::int64_t of_first = first.args().outputs[0].elements();
+        const std::int64_t each =
+            (cost_of(row, first.args()).flops - 2 * of_first * row.terms(first.args())) / of_first;
+        CHECK(each > 0);
+        CHECK(functions == outputs * each);
         return outputs > 0;
       });
 }

@@ -71,16 +71,11 @@ struct Advice {
 constexpr std::string_view kInData = "leave it out of the model and prepare its input in the data";
 constexpr std::string_view kOutOfBranches =
     "export with torch.jit.trace or plain Python numbers, so that one path is left in the file";
-constexpr std::string_view kBySteps =
-    "export the recurrence step by step: a cell called in a Python loop becomes ops that train";
 
 constexpr Advice kAdvice[] = {
     {"NonZero", "replace what it selects by a mask that is multiplied, or by Where"},
     {"Unique", kInData},
     {"NonMaxSuppression", "export the model without it: what it selects from is what is trained"},
-    {"LSTM", kBySteps},
-    {"GRU", kBySteps},
-    {"RNN", kBySteps},
     {"If", kOutOfBranches},
     {"Loop", kOutOfBranches},
     {"Scan", kOutOfBranches},
@@ -93,9 +88,9 @@ constexpr Advice kAdvice[] = {
 
 std::vector<std::span<const CompositeOp>> composite_tables(std::string_view domain) {
   if (domain.empty()) {
-    return {elementwise_composites(), norm_composites(),    attention_composites(),
-            recurrence_composites(),  fourier_composites(), label_loss_composites(),
-            pool_composites()};
+    return {elementwise_composites(), norm_composites(),      attention_composites(),
+            recurrence_composites(),  recurrent_composites(), fourier_composites(),
+            label_loss_composites(),  pool_composites()};
   }
   if (domain != kMicrosoftDomain) return {};
   return {microsoft_composites(), microsoft_attention_composites(),

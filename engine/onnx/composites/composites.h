@@ -34,6 +34,7 @@ std::span<const CompositeOp> elementwise_composites();
 std::span<const CompositeOp> norm_composites();
 std::span<const CompositeOp> attention_composites();
 std::span<const CompositeOp> recurrence_composites();
+std::span<const CompositeOp> recurrent_composites();
 std::span<const CompositeOp> fourier_composites();
 std::span<const CompositeOp> label_loss_composites();
 std::span<const CompositeOp> pool_composites();

@@ -38,6 +38,9 @@ class PackedPanels {
       : steps_(packed_steps<T>(k)), memory_(memory) {
     pack_panels(source, n, k, tile_in_place<T>().columns, memory);
   }
+  // What is packed already, from a panel's first column on.
+  PackedPanels(std::int64_t k, const Packed<T>* memory)
+      : steps_(packed_steps<T>(k)), memory_(memory) {}
 
   // The panel whose first column is `column`.
   const Packed<T>* panel(std::int64_t column) const { return memory_ + column * steps_; }

@@ -53,6 +53,33 @@ constexpr ModelCase kCases[] = {
     {"causal convolution", kNew, "float[2,3,4] x, float[3,1,3] w, float[3] b, float[2,3,2] p",
      "float[2,3,4] y, float[2,3,2] s",
      R"(y, s = CausalConvWithState<activation = "silu">(x, w, b, p))"},
+    {"LSTM with all its inputs", R"("" : 17)",
+     "float[3,2,3] x, float[2,8,3] w, float[2,8,2] r, float[2,16] b, float[2,2,2] h, float[2,2,2] "
+     "c, float[2,6] p",
+     "float[3,2,2,2] y, float[2,2,2] hn, float[2,2,2] cn",
+     R"(y, hn, cn = LSTM<hidden_size = 2, direction = "bidirectional">(x, w, r, b, l, h, c, p))",
+     "int32[2] l = {3, 2}"},
+    {"LSTM of batches, coupled, without a bias", R"("" : 22)",
+     "float[2,3,3] x, float[1,8,3] w, float[1,8,2] r, float[2,1,2] h",
+     "float[2,3,1,2] y, float[2,1,2] cn",
+     "y, , cn = LSTM<hidden_size = 2, layout = 1, input_forget = 1, clip = 1.25>(x, w, r, , , h)"},
+    {"GRU by the state that it resets", R"("" : 7)",
+     "float[3,2,3] x, float[1,6,3] w, float[1,6,2] r, float[1,12] b, float[1,2,2] h",
+     "float[3,1,2,2] y, float[1,2,2] hn",
+     R"(y, hn = GRU<hidden_size = 2, direction = "reverse">(x, w, r, b, l, h))",
+     "int32[2] l = {1, 3}"},
+    {"GRU by the product that it resets", R"("" : 14)",
+     "float[2,3,3] x, float[2,6,3] w, float[2,6,2] r, float[2,12] b",
+     "float[2,3,2,2] y, float[2,2,2] hn",
+     "y, hn = GRU<hidden_size = 2, layout = 1, direction = \"bidirectional\", linear_before_reset "
+     "= "
+     "1>(x, w, r, b)"},
+    {"RNN of two functions", R"("" : 14)",
+     "float[3,2,3] x, float[2,2,3] w, float[2,2,2] r, float[2,4] b, float[2,2,2] h",
+     "float[3,2,2,2] y, float[2,2,2] hn",
+     "y, hn = RNN<hidden_size = 2, direction = \"bidirectional\", activations = [\"Affine\", "
+     "\"HardSigmoid\"], activation_alpha = [0.9, 0.15], activation_beta = [0.1, 0.45]>"
+     "(x, w, r, b, , h)"},
     {"a transform of 12 numbers, two behind", R"("" : 20)", "float[10,1] x", "float[7,2] y",
      "y = DFT<onesided = 1>(x, n)", "int64 n = {12}"},
     {"a complex transform of a length that is prime", R"("" : 17)", "float[2,7,2] x",

@@ -125,6 +125,19 @@ TEST_CASE("conformance: ops of com.microsoft give what ONNX Runtime gives") {
   }
 }
 
+TEST_CASE("conformance: recurrent ops give what ONNX Runtime gives") {
+  const fs::path folder = fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/recurrent";
+  for (const ConformancePasses passes : {ConformancePasses::kAll, ConformancePasses::kNone}) {
+    const std::vector<ConformanceTest> tests = run_conformance(folder, {.passes = passes});
+    CHECK(tests.size() == 20);
+    for (const ConformanceTest& test : tests) {
+      CAPTURE(test.name);
+      CAPTURE(test.why);
+      CHECK(test.verdict == Verdict::kPass);
+    }
+  }
+}
+
 TEST_CASE("conformance: a model that gives the stored outputs passes") {
   const Scratch scratch;
   const ConformanceTest test = verdict_of(relu_test(scratch.path() / "test_relu"));

@@ -241,14 +241,13 @@ const BrokenModel kVersions[] = {
        gemm(m).set_op_type("Einsum");
      },
      "Einsum (opset 5, 1 node): no conversion from opset 5 is known; fc"},
-    {"recurrent ops",
+    {"two ops that there are not",
      [](ModelProto& m) {
-       add_node(m, "LSTM", {"x", "w", "w"}, {"l"}, "memory");
-       add_node(m, "GRU", {"x", "w", "w"}, {"g"}, "gates");
+       add_node(m, "Twirl", {"x"}, {"t"}, "turns");
+       add_node(m, "Grind", {"x"}, {"g"}, "mill");
      },
-     "the model needs 2 ops that cannot be imported:\n  GRU (opset 17, 1 node): there is no such "
-     "op; "
-     "gates\n  LSTM (opset 17, 1 node): there is no such op; memory"},
+     "the model needs 2 ops that cannot be imported:\n  Grind (opset 17, 1 node): there is no such "
+     "op; mill\n  Twirl (opset 17, 1 node): there is no such op; turns"},
 };
 
 // The small model with its graph's bytes followed by a node that holds these bytes.

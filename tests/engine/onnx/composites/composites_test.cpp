@@ -117,6 +117,43 @@ TEST_CASE("composites: a node that does not fit is refused") {
   check_refused(kCases);
 }
 
+TEST_CASE("composites: recurrent ops are ours, with transposes where the batch comes first") {
+  constexpr std::string_view kInputs =
+      "float[5,2,3] x, float[1,8,3] w, float[1,8,2] r, float[1,16] b, int32[2] n, float[1,2,2] h";
+  CHECK(ops_of(kInputs, "y = LSTM<hidden_size = 2>(x, w, r, b)", 7) == Ops{"Lstm"});
+  CHECK(ops_of(kInputs, "y = LSTM<hidden_size = 2>(x, w, r, b, n)", 14) == Ops{"Cast", "Lstm"});
+  CHECK(ops_of("float[2,5,3] x, float[1,6,3] w, float[1,6,2] r",
+               "y = GRU<hidden_size = 2, layout = 1>(x, w, r)",
+               22) == Ops{"Transpose", "Gru", "Transpose"});
+}
+
+TEST_CASE("composites: a recurrent node that does not fit is refused") {
+  constexpr const char* kInputs = "float[5,2,3] x, float[1,8,3] w, float[1,8,2] r";
+  constexpr RefusedText kCases[] = {
+      {kInputs, "y = LSTM<hidden_size = 3>(x, w, r)", "hidden_size is 3, but R is [1,8,2]", 14},
+      {kInputs, "y = GRU<hidden_size = 2>(x, w, r)", "[1,6,3]", 14},
+      {kInputs, R"(y = LSTM<direction = "bidirectional">(x, w, r))", "[2,8,3]", 14},
+      {kInputs, R"(y = LSTM<direction = "back">(x, w, r))",
+       "direction is 'back', expected forward, reverse or bidirectional", 14},
+      {kInputs, "y = LSTM<layout = 2>(x, w, r)", "layout is 2, expected 0 or 1", 14},
+      {kInputs, "y = LSTM<layout = 1>(x, w, r)", "attribute 'layout' is not supported", 13},
+      {kInputs, R"(y = LSTM<activations = ["Sigmoid", "Tanh"]>(x, w, r))",
+       "activations names 2 functions, 3 are expected", 14},
+      {kInputs, R"(y = LSTM<activations = ["Sigmoid", "Tanh", "Sine"]>(x, w, r))",
+       "there is no function 'Sine'", 14},
+      {kInputs, R"(y = LSTM<activations = ["Sigmoid", "two words", "Tanh"]>(x, w, r))",
+       "'two words' is no name of a function", 14},
+      {kInputs, "y = LSTM<activation_alpha = [0.5]>(x, w, r)",
+       "activation_alpha has 1 numbers, the functions of the cell take 0", 14},
+      {kInputs,
+       R"(y = LSTM<activations = ["LeakyRelu", "Tanh", "Tanh"], activation_alpha = [-0.5]>(x, w, r))",
+       "LeakyRelu with alpha=-0.5, which is below 0", 14},
+      {kInputs, "y = LSTM<clip = -1.0>(x, w, r)", "clip is -1, expected 0 or more", 14},
+      {kInputs, "y = LSTM(x, w)", "X, W and R must be given", 14},
+  };
+  check_refused(kCases);
+}
+
 TEST_CASE("composites: packed weights of sizes whose product does not fit are refused") {
   onnx::ModelProto model =
       text_model("float[1,64] x, int32[4] q, float[4] s",

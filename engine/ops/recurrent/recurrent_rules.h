@@ -1,0 +1,87 @@
+// What the rows of Rnn, Lstm and Gru share: their forms, sizes and parameters.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/ir/op_def.h"
+#include "engine/ops/rules/shape_rules.h"
+
+namespace trainscope {
+
+// The inputs of all three ops; an LSTM has the last two.
+struct CellInput {
+  enum : int {
+    kSteps,         // X [T, N, D]
+    kInputWeights,  // W [directions, gates * H, D]
+    kRecurrence,    // R [directions, gates * H, H]
+    kBias,          // B [directions, 2 * gates * H], of W and of R
+    kLengths,       // [N], i64
+    kFirstHidden,   // [directions, N, H]
+    kFirstCell,     // [directions, N, H]
+    kPeepholes,     // P [directions, 3 * H]
+  };
+};
+
+// One kind of recurrent cell. The op's outputs are Y, the last states and, where a cell has more
+// than Y, what is saved for the gradient.
+struct CellForm {
+  std::string_view op;
+  std::string_view gradient;
+  int gates = 1;
+  int inputs = 6;              // of the op
+  int states = 1;              // h, and c of an LSTM
+  bool saves = true;           // more than Y
+  std::string_view functions;  // the defaults, of one direction
+  int pointwise_flops = 0;     // of a unit at a step
+
+  constexpr int outputs() const { return 1 + states + (saves ? 1 : 0); }
+  // Inputs of the gradient before those of the op: gradients of Y and the last states, Y, saved.
+  constexpr int gradient_first() const { return 1 + states + 1 + (saves ? 1 : 0); }
+};
+
+inline constexpr CellForm kRnnForm{.op = "Rnn",
+                                   .gradient = "RnnGrad",
+                                   .gates = 1,
+                                   .inputs = 6,
+                                   .states = 1,
+                                   .saves = false,
+                                   .functions = "Tanh",
+                                   .pointwise_flops = 10};
+inline constexpr CellForm kLstmForm{.op = "Lstm",
+                                    .gradient = "LstmGrad",
+                                    .gates = 4,
+                                    .inputs = 8,
+                                    .states = 2,
+                                    .saves = true,
+                                    .functions = "Sigmoid Tanh Tanh",
+                                    .pointwise_flops = 60};
+inline constexpr CellForm kGruForm{.op = "Gru",
+                                   .gradient = "GruGrad",
+                                   .gates = 3,
+                                   .inputs = 6,
+                                   .states = 1,
+                                   .saves = true,
+                                   .functions = "Sigmoid Tanh",
+                                   .pointwise_flops = 40};
+
+struct CellSizes {
+  std::int64_t directions = 0;
+  std::int64_t time = 0;    // T
+  std::int64_t batch = 0;   // N
+  std::int64_t width = 0;   // D
+  std::int64_t hidden = 0;  // H
+
+  TensorType state(DType dtype) const { return {dtype, {directions, batch, hidden}}; }
+};
+
+// Of the op's inputs, which begin at input `first`. kBadInput where they do not belong together.
+CellSizes checked_cell_sizes(const OpArgs& args, const CellForm& form, int first);
+
+// The attributes as parameters of kernels. kBadInput, or unsupported, where they are not sound.
+RecurrentParams recurrent_params(const OpArgs& args, const CellForm& form);
+
+// Blocks of H numbers that are saved of each sequence at each step.
+std::int64_t saved_blocks(const OpArgs& args, const CellForm& form);
+
+}  // namespace trainscope

@@ -1,0 +1,135 @@
+// What the gradients of RNN, LSTM and GRU share: from the gradients of what the gates are given, of
+// all steps, to those of X, W, R and B, a GEMM each over all steps.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cpu/recurrent/recurrent.h"
+
+namespace trainscope::cpu {
+
+// The outputs of all three gradients; an LSTM has the last two.
+enum RecurrentGradient : std::size_t {
+  kDSteps,
+  kDInputWeights,
+  kDRecurrence,
+  kDBias,
+  kDFirstHidden,
+  kDFirstCell,
+  kDPeepholes,
+};
+
+// Some columns of the gradients of gates [T * N, ..], whose rows lie `row` apart.
+template <typename T>
+struct GateColumns {
+  const T* first = nullptr;
+  std::int64_t row = 0;
+  std::int64_t count = 0;
+};
+
+// to [columns, width] = gates' x, x [T * N, width]: the gradient of the weights of some gates.
+template <typename T>
+GemmOperands<T> weights_gradient(const GateColumns<T>& gates, const T* x, std::int64_t width,
+                                 T* to) {
+  return {.a = gates.first,
+          .a_row = 1,
+          .a_column = gates.row,
+          .b = x,
+          .b_row = width,
+          .b_column = 1,
+          .c = to,
+          .c_row = width};
+}
+
+// to [T * N, width] = gates w, w [columns, width]; with `adds` what is there is added.
+template <typename T>
+GemmOperands<T> inputs_gradient(const GateColumns<T>& gates, const T* w, std::int64_t width, T* to,
+                                bool adds) {
+  return {.a = gates.first,
+          .a_row = gates.row,
+          .a_column = 1,
+          .b = w,
+          .b_row = width,
+          .b_column = 1,
+          .c = to,
+          .c_row = width,
+          .d = adds ? to : nullptr,
+          .d_row = width,
+          .d_column = 1,
+          .beta = adds ? T{1} : T{0}};
+}
+
+// to[j] = sum over the rows of f(row, column j), in their order, for columns [0, columns).
+template <typename T, class F>
+void sum_over_rows(std::int64_t rows, std::int64_t columns, int threads, T* to, F f) {
+  constexpr std::int64_t kBlock = 64;
+  parallel_for(threads, divide_up(columns, kBlock), std::max<std::int64_t>(1, 512 / (rows + 1)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t block = begin; block < end; ++block) {
+                   const std::int64_t first = block * kBlock;
+                   const std::int64_t width = std::min(kBlock, columns - first);
+                   double sums[kBlock] = {};
+                   for (std::int64_t row = 0; row < rows; ++row) {
+                     for (std::int64_t j = 0; j < width; ++j) {
+                       sums[j] += static_cast<double>(f(row, first + j));
+                     }
+                   }
+                   for (std::int64_t j = 0; j < width; ++j) to[first + j] = static_cast<T>(sums[j]);
+                 }
+               });
+}
+
+template <typename T>
+void sum_gates(const GateColumns<T>& gates, std::int64_t rows, int threads, T* to) {
+  sum_over_rows(rows, gates.count, threads, to,
+                [=](std::int64_t row, std::int64_t j) { return gates.first[row * gates.row + j]; });
+}
+
+// The hidden states before all steps [T * N, H], in the order of time: of Y, or the first one.
+// Rows of steps behind the end of a sequence hold whatever is finite; their gates' gradients are 0.
+template <typename T>
+void gather_states_before(const StepOrder& order, const RecurrentSizes& sizes, std::int64_t d,
+                          const T* y, const T* first, int threads, T* to) {
+  const std::int64_t hidden = sizes.hidden;
+  parallel_for(threads, sizes.time, row_grain(sizes.states()),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t k = begin; k < end; ++k) {
+                   for (std::int64_t n = 0; n < sizes.batch; ++n) {
+                     T* row = to + (order.at(k) * sizes.batch + n) * hidden;
+                     if (order.has_before(k, n)) {
+                       const std::int64_t t = order.at(k - 1);
+                       const T* from = y + ((t * sizes.directions + d) * sizes.batch + n) * hidden;
+                       std::copy_n(from, hidden, row);
+                     } else if (first != nullptr) {
+                       std::copy_n(first + (d * sizes.batch + n) * hidden, hidden, row);
+                     } else {
+                       std::fill_n(row, hidden, T{0});
+                     }
+                   }
+                 }
+               });
+}
+
+// A state's gradient before the last step that counts: that of the op's output, if it has any.
+template <typename T>
+void begin_gradient(const T* of_last, const RecurrentSizes& sizes, std::int64_t d, T* to) {
+  if (of_last == nullptr) {
+    std::fill_n(to, sizes.states(), T{0});
+  } else {
+    std::copy_n(of_last + d * sizes.states(), sizes.states(), to);
+  }
+}
+
+// to [N, H] rows of units: the state's gradient and that of Y at this step.
+template <typename T>
+void add_gradient_of_y(const T* dstate, const T* dy, std::int64_t units, T* to) {
+  if (dy == nullptr) {
+    std::copy_n(dstate, units, to);
+    return;
+  }
+#pragma omp simd
+  for (std::int64_t j = 0; j < units; ++j) to[j] = dstate[j] + dy[j];
+}
+
+}  // namespace trainscope::cpu
