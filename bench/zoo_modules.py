@@ -258,3 +258,40 @@ def _():
             h = h ** 3 * 0.1 + h ** 2 / 3.0 - h.abs().clamp(0.1, 2.0).sqrt() + h.clamp(-1, 1)
             return self.b(torch.where(h > 0.2, h, torch.full_like(h, 0.2)))
     return Powers()
+
+
+def recurrent(layer):
+    """A classifier of texts: what an embedding's tokens leave in the layers, and what they gave."""
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.layers = nn.Embedding(VOCAB, 12), layer()
+            width = self.layers.hidden_size * (2 if self.layers.bidirectional else 1)
+            self.head = nn.Linear(2 * width, CLASSES)
+
+        def forward(self, ids):
+            y, last = self.layers(self.table(ids).transpose(0, 1))
+            last = last[0] if isinstance(last, tuple) else last
+            last = last[-2:].transpose(0, 1).flatten(1) if self.layers.bidirectional else last[-1]
+            return self.head(torch.cat([y.mean(0), last], 1))
+    return Classifier()
+
+
+@plain("lstm", lambda: {"ids": tokens(14)}, classes)
+def _():
+    return recurrent(lambda: nn.LSTM(12, 16, num_layers=2, bidirectional=True))
+
+
+@plain("gru", lambda: {"ids": tokens(14)}, classes)
+def _():
+    return recurrent(lambda: nn.GRU(12, 16, num_layers=2))
+
+
+@plain("rnn", lambda: {"ids": tokens(14)}, classes)
+def _():
+    return recurrent(lambda: nn.RNN(12, 16, bidirectional=True))
+
+
+@plain("rnn_relu", lambda: {"ids": tokens(14)}, classes)
+def _():
+    return recurrent(lambda: nn.RNN(12, 16, nonlinearity="relu"))

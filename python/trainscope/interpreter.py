@@ -11,7 +11,7 @@ import contextlib
 
 import torch
 
-from . import torch_layer_ops  # noqa: F401  (enters its ops)
+from . import torch_layer_ops, torch_recurrent_ops  # noqa: F401  (enter their ops)
 from .errors import TrainscopeError
 from .torch_ops import OPS, tensor_of
 
