@@ -8,6 +8,7 @@
 
 #include "engine/advise/step_sample.h"
 #include "engine/record_plan.h"
+#include "profiler/analysis/roof.h"
 #include "tests/support/reference_models.h"
 
 namespace trainscope::test {
@@ -35,6 +36,25 @@ TEST_CASE("step sample: calls and the rest are the step, in each step") {
   CHECK(all == times.total_ns);
   CHECK(times.calls.size() == steps.compiled().program.calls.size());
   for (const profiler::CallTime& call : times.calls) CHECK(call.runs == 3);
+}
+
+TEST_CASE("roof: of a step the optimizer's states and the loss's gradient are in place") {
+  const ReferenceModel reference("gpt2");
+  const auto compiled = compile(reference.model, reference.options(GraphMode::kTrain));
+  const PlanRecord record = plan_record(*compiled);
+  const PlanView plan = view_of(record);
+  int found = 0;
+  for (const PlanCall& call : plan.calls) {
+    const std::string_view op = plan.op_of(call);
+    if (op != "AdamWStep" && op != "CrossEntropyGrad") continue;
+    ++found;
+    CAPTURE(op);
+    // All that it writes; of what it reads the rest are the gradients, or the labels and their
+    // sums.
+    CHECK(profiler::bytes_in_place(plan, call) == call.bytes_written);
+    CHECK(call.bytes_read > call.bytes_written);
+  }
+  CHECK(found >= 2);
 }
 
 // Steps whose calls take 1, 2, 3, ... microseconds, and 5 besides.

@@ -93,7 +93,8 @@ TEST_CASE("recompute: a budget that holds everything changes nothing") {
   CHECK(within.program().arena().bytes == plain.program().arena().bytes);
 }
 
-TEST_CASE("recompute: a budget below any plan names the op and the least one") {
+TEST_CASE("recompute: a budget below any plan names the op and the least one" *
+          doctest::test_suite("cpu")) {
   const ReferenceModel reference("gpt2");
   CompileOptions options = reference.options(GraphMode::kTrain);
   options.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = 1000};
@@ -166,7 +167,7 @@ std::int64_t least_budget_in(const Error& error) {
   return std::stoll(text.substr(at + before.size()));
 }
 
-TEST_CASE("recompute: a refusal names a budget that has a plan") {
+TEST_CASE("recompute: a refusal names a budget that has a plan" * doctest::test_suite("cpu")) {
   const ReferenceModel reference("gpt2");
   CompileOptions options = reference.options(GraphMode::kTrain);
   options.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = 1000};
@@ -182,7 +183,8 @@ TEST_CASE("recompute: a refusal names a budget that has a plan") {
   CHECK(compile(reference.model, options)->program.arena().bytes <= least);
 }
 
-TEST_CASE("recompute: of the plans within an overhead the least, and of these the quickest") {
+TEST_CASE("recompute: of the plans within an overhead the least, and of these the quickest" *
+          doctest::test_suite("cpu")) {
   for (const std::string name : {"gpt2", "resnet18"}) {
     CAPTURE(name);
     const ReferenceModel reference(name);
@@ -207,7 +209,8 @@ TEST_CASE("recompute: of the plans within an overhead the least, and of these th
   }
 }
 
-TEST_CASE("recompute: what is pinned to recompute must be within the overhead, and must run") {
+TEST_CASE("recompute: what is pinned to recompute must be within the overhead, and must run" *
+          doctest::test_suite("cpu")) {
   const ReferenceModel reference("gpt2");
   CompileOptions options = reference.options(GraphMode::kTrain);
   const std::unique_ptr<Compiled> plain = compile(reference.model, options);
@@ -263,7 +266,8 @@ TEST_CASE("recompute: more threads than the system has change nothing") {
   }
 }
 
-TEST_CASE("recompute: each value that goes to host memory and back has its price") {
+TEST_CASE("recompute: each value that goes to host memory and back has its price" *
+          doctest::test_suite("cpu")) {
   const ReferenceModel reference("gpt2");
   const CompileOptions options = reference.options(GraphMode::kTrain);
   const Program plain = compile(reference.model, options)->program;

@@ -72,7 +72,7 @@ std::vector<bool> random_units(const StepModel& model, std::uint64_t which) {
 
 }  // namespace
 
-TEST_CASE("time bound: no plan of any kind is quicker in its bytes") {
+TEST_CASE("time bound: no plan of any kind is quicker in its bytes" * doctest::test_suite("cpu")) {
   for (const Subject& subject : subjects()) {
     CAPTURE(subject.name);
     const Program& plain = subject.compiled->program;
@@ -108,7 +108,8 @@ TEST_CASE("time bound: what must be recomputed takes its time") {
   }
 }
 
-TEST_CASE("time bound: a plan's is of the budget, and not above any plan within it") {
+TEST_CASE("time bound: a plan's is of the budget, and not above any plan within it" *
+          doctest::test_suite("cpu")) {
   const std::unique_ptr<Compiled> compiled =
       plain_step("unet", {{"depth", 3}, {"width", 4}, {"image", 32}}, 1);
   const Program& plain = compiled->program;
