@@ -66,24 +66,25 @@ std::int64_t flips(const Subject& subject) {
 }
 
 Subject convolutions(KernelChoice kernels) {
+  constexpr std::int64_t kPictures = 2;
   const std::string bytes = onnx_bytes(build_model(
       "resnet", {{"image", 32}, {"stem", "cifar"}, {"blocks", Ints{1, 1, 1}}, {"classes", 10}}, 1));
   CompileOptions options;
-  options.import.dims = {{"batch", 8}};
+  options.import.dims = {{"batch", kPictures}};
   options.training.mode = GraphMode::kTrain;
   options.training.loss.output = "logits";
   options.training.optimizer.kind = OptimizerKind::kSgd;
   options.lower.kernels = kernels;
   options.lower.threads = 2;
   NamedTensors batch;
-  Tensor pictures({.dtype = DType::kF32, .shape = {8, 3, 32, 32}});
+  Tensor pictures({.dtype = DType::kF32, .shape = {kPictures, 3, 32, 32}});
   std::uint64_t index = 0;
   for (float& x : pictures.values<float>()) {
     x = static_cast<float>(static_cast<double>(random_u64(3, 1, index++) >> 11U) * 0x1p-52 - 1.0);
   }
-  Tensor labels({.dtype = DType::kI64, .shape = {8}});
-  for (std::size_t i = 0; i < 8; ++i)
-    labels.values<std::int64_t>()[i] = static_cast<std::int64_t>(i);
+  Tensor labels({.dtype = DType::kI64, .shape = {kPictures}});
+  std::int64_t label = 0;
+  for (std::int64_t& each : labels.values<std::int64_t>()) each = label++;
   batch.emplace("x", std::move(pictures));
   batch.emplace("labels", std::move(labels));
   return Subject(OnnxModel::from_bytes(std::as_bytes(std::span(bytes))), options, {batch});
