@@ -16,7 +16,7 @@ from pathlib import Path
 import measure
 
 STEPS = {"w1-sgd": 1000, "w1-adamw": 800, "w2-lenet": 1000, "w2-resnet18": 8, "w3": 5, "w4": 5,
-         "w4-b1t256": 5, "w4-b4t256": 3, "w5": 5}
+         "w4-b1t256": 5, "w4-b4t256": 3, "w5": 5, "w6-lstm": 5}
 TIER_FLAGS = {"T2c": ["--compile"], "T2b": ["--dtype", "bf16"],
               "T2cb": ["--compile", "--dtype", "bf16"]}
 

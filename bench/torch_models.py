@@ -209,6 +209,25 @@ class Bert(Transformer):
         return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
+class Recurrent(nn.Module):
+    """A language model: an embedding, LSTM layers, a linear head of its own."""
+
+    def __init__(self, layers, width, vocab):
+        super().__init__()
+        self.layers, self.width, self.vocab = layers, width, vocab
+        self.tokens = nn.Embedding(vocab, width)
+        self.lstm = nn.LSTM(width, width, layers, batch_first=True)
+        self.head = nn.Linear(width, vocab)
+
+    def forward(self, ids, labels):
+        x, _ = self.lstm(self.tokens(ids))
+        return F.cross_entropy(self.head(x).flatten(0, 1), labels.flatten())
+
+    def flops(self, ids):
+        cells = self.layers * 4 * 2 * self.width * self.width
+        return 3 * 2 * ids.numel() * (cells + self.width * self.vocab)
+
+
 def adamw(model, lr, betas):
     """Decay 0.1 of matrices only; the fastest variant that this PyTorch has."""
     parameters = list(model.parameters())

@@ -62,12 +62,16 @@ def bert(batch, length):
     return model, (ids, labels.masked_fill(hidden, -100), torch.randint(2, (batch, length)))
 
 
+def lstm(batch, length):
+    return torch_models.Recurrent(layers=2, width=512, vocab=10000), tokens(10000, batch, length)
+
+
 # A function that makes model and data, the optimizer, the batch, tokens of an example or 0.
 WORKLOADS = {"w1-sgd": (mlp, sgd, 128, 0), "w1-adamw": (mlp, adamw, 128, 0),
              "w2-lenet": (lenet, adamw, 32, 0), "w2-resnet18": (resnet18, adamw, 32, 0),
              "w3": (character_gpt, adamw, 12, 256), "w4": (gpt2_124m, adamw, 4, 64),
              "w4-b1t256": (gpt2_124m, adamw, 1, 256), "w4-b4t256": (gpt2_124m, adamw, 4, 256),
-             "w5": (bert, adamw, 8, 128)}
+             "w5": (bert, adamw, 8, 128), "w6-lstm": (lstm, adamw, 16, 128)}
 
 
 def step(model, optimizer, data, dtype):

@@ -50,6 +50,9 @@ class Peer(unittest.TestCase):
         self.compare("w4", "--seq", "8")
         self.compare("w5", "--seq", "16")
 
+    def test_recurrent_layers(self):
+        self.compare("w6-lstm", "--seq", "8")
+
     def test_the_workloads_are_the_same_everywhere(self):
         sys.path.insert(0, str(PEER.parent))
         import compare

@@ -19,9 +19,20 @@ constexpr std::int64_t kWarmUpSteps = 3;
 constexpr std::int64_t kMeasuredSteps = 7;
 constexpr const char* kLabels = "labels";
 
+// Whether a model is made for sequences up to a length, or for any.
+bool has_context(std::string_view model) {
+  const auto builders = model_builders();
+  const auto builder = std::ranges::find(builders, model, &ModelBuilder::name);
+  CHECK_INVARIANT(builder != builders.end());
+  return std::ranges::find(builder->options, "context", &ModelOption::name) !=
+         builder->options.end();
+}
+
 OnnxModel workload_model(const BenchWorkload& workload, const BenchOptions& options) {
   ModelArguments arguments = workload.arguments;
-  if (options.sequence > 0) arguments.emplace("context", options.sequence);
+  if (options.sequence > 0 && has_context(workload.model)) {
+    arguments.emplace("context", options.sequence);
+  }
   const std::string bytes = onnx_bytes(build_model(workload.model, arguments, options.seed));
   return OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
 }

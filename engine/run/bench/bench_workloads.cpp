@@ -93,6 +93,13 @@ const std::vector<BenchWorkload>& bench_workloads() {
        .learning_rate = 3e-4,
        .kinds = {{"segments", 2}},
        .labelled = 0.15},
+      {.name = "w6-lstm",
+       .about = "language model of 2 LSTM layers, width 512, batch 16, 128 tokens, AdamW",
+       .model = "lstm",
+       .batch = 16,
+       .sequence = 128,
+       .optimizer = adamw(),
+       .learning_rate = 3e-4},
   };
   return kWorkloads;
 }

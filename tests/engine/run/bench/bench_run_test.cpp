@@ -42,6 +42,15 @@ TEST_CASE("bench: a transformer's FLOPs count projections, attention in full, an
             {{"batch", batch}, {"sequence", length}}) == 3 * (layers * block + head));
 }
 
+TEST_CASE("bench: recurrent layers count their products of inputs and of states") {
+  const std::int64_t tokens = 2 * 5, width = 6, hidden = 4, vocab = 7;
+  const std::int64_t first = 2 * tokens * 4 * hidden * (width + hidden);
+  const std::int64_t second = 2 * tokens * 4 * hidden * (hidden + hidden);
+  CHECK(flops_of("lstm", {{"embedding", width}, {"hidden", hidden}, {"vocab", vocab}},
+                 {{"batch", 2}, {"sequence", 5}}) ==
+        3 * (first + second + 2 * tokens * hidden * vocab));
+}
+
 TEST_CASE("bench: convolutions count their kernel, the first one no gradient of its input") {
   // 16x16 images: 12x12 after the first convolution, 6x6, 2x2 after the second, 1x1.
   const std::int64_t batch = 3, classes = 4;
@@ -62,6 +71,8 @@ TEST_CASE("bench: parameters of the standard workloads") {
   CHECK(parameters("w2-resnet18") == 11'173'962);
   CHECK(parameters("w4") == 124'475'904);  // the published 124,439,808 and 47 rows of the table
   CHECK(parameters("w5") == 52'811'322);
+  // Table, two layers with two biases each, head.
+  CHECK(parameters("w6-lstm") == 10'000 * 512 + 2 * (8 * 512 * 512 + 8 * 512) + 10'000 * 513);
 }
 
 TEST_CASE("bench: the middle of the steps' times") {
