@@ -1,8 +1,12 @@
 // The memory-time plane of a plan, with the one before it as a shadow, and pins.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <functional>
+#include <numeric>
 
 #include "gui/draw/color.h"
 #include "gui/panels/budget_parts.h"
@@ -101,14 +105,19 @@ std::string touch_plane(Ui& ui, BudgetModel& model, const Rect& plane, const Pla
   return value;
 }
 
-// The classes of buffers that there are, with their colours; those that find no place are left out.
+// The classes of buffers that there are, with their colours. What covers most of the plane stands
+// first: where there is no room for all, the last are left out.
 void draw_legend(Ui& ui, const MemoryMap& map, Rect rest) {
-  std::array<bool, kBufferClasses> is_there = {};
+  std::array<double, kBufferClasses> areas = {};  // bytes x times
   for (const MemoryRectangle& each : map.rectangles) {
-    is_there[static_cast<std::size_t>(each.holds)] = true;
+    areas[static_cast<std::size_t>(each.holds)] +=
+        static_cast<double>(each.bytes) * static_cast<double>(each.end - each.begin);
   }
-  for (std::size_t i = 0; i < is_there.size(); ++i) {
-    if (!is_there[i]) continue;
+  std::array<std::size_t, kBufferClasses> order = {};
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return areas[i]; });
+  for (const std::size_t i : order) {
+    if (areas[i] == 0.0) return;
     const std::string_view name = name_of(static_cast<BufferClass>(i));
     const float width = std::ceil(ui.width(name, Face::kSmall)) + 24.0F;
     if (width > rest.width) return;

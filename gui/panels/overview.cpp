@@ -161,6 +161,7 @@ void draw_cards(Ui& ui, Workbench& workbench, Rect& rest) {
   const float height = ui.row_height() * 2.0F + 14.0F;
   const Scope scope(ui, "card");
   for (std::size_t first = 0; first < cards.size(); first += columns) {
+    if (rest.height < height) return;  // no card without its number
     Rect line = take_top(rest, height);
     for (std::size_t i = first; i < std::min(first + columns, cards.size()); ++i) {
       const Rect box = take_left(line, width);
