@@ -91,9 +91,10 @@ std::vector<Tensor> copy_view(const Call& call) {
 
 class Interpreter {
  public:
-  Interpreter(const OpTable& ops, const KernelTable& kernels, const ReferenceOptions& options)
-      : ops_(std::make_shared<const OpTable>(ops)),
-        kernels_(std::make_shared<const KernelTable>(kernels)),
+  Interpreter(std::shared_ptr<const OpTable> ops, std::shared_ptr<const KernelTable> kernels,
+              const ReferenceOptions& options)
+      : ops_(std::move(ops)),
+        kernels_(std::move(kernels)),
         options_(options),
         budget_(options.limit ? std::make_shared<Budget>(*options.limit) : nullptr) {
     start_threads(*cpu_device(), options.threads);
@@ -232,8 +233,15 @@ void compute_node(const Graph& graph, const Node& node, const Evaluate& evaluate
 
 Evaluate evaluator(const OpTable& ops, const KernelTable& kernels,
                    const ReferenceOptions& options) {
+  return evaluator(std::make_shared<const OpTable>(ops),
+                   std::make_shared<const KernelTable>(kernels), options);
+}
+
+Evaluate evaluator(std::shared_ptr<const OpTable> ops, std::shared_ptr<const KernelTable> kernels,
+                   const ReferenceOptions& options) {
   return
-      [interpreter = Interpreter(ops, kernels, options), limited = options.limit.has_value()](
+      [interpreter = Interpreter(std::move(ops), std::move(kernels), options),
+       limited = options.limit.has_value()](
           const OpDef& op, const Attributes& attributes, const std::vector<const Tensor*>& inputs,
           const std::vector<TensorType>& outputs) -> std::vector<Tensor> {
         try {

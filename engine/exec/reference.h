@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,6 +40,9 @@ struct ReferenceOptions {
 // function has copies of both tables. With a limit it must not be called by two threads.
 Evaluate evaluator(const OpTable& ops, const KernelTable& kernels,
                    const ReferenceOptions& options = {});
+// ... or a share of them: of many evaluators, each with a limit of its own.
+Evaluate evaluator(std::shared_ptr<const OpTable> ops, std::shared_ptr<const KernelTable> kernels,
+                   const ReferenceOptions& options);
 
 // What the values of a graph hold after reference_run.
 struct ReferenceValues {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,14 +36,21 @@ struct Call {
   int outputs = 1;
 };
 
-const OpTable& ops() {
-  static const OpTable table = standard_ops();
+const std::shared_ptr<const OpTable>& shared_ops() {
+  static const auto table = std::make_shared<const OpTable>(standard_ops());
   return table;
+}
+const OpTable& ops() { return *shared_ops(); }
+
+// The limit is of one call: each has an evaluator of its own, and a share of the tables.
+Evaluate limited_evaluator() {
+  static const auto kernels = std::make_shared<const KernelTable>(cpu_kernels());
+  return evaluator(shared_ops(), kernels, {.limit = kKnownValuesLimit});
 }
 
 // "" when the node is refused as bad input or built, else what happened instead.
 std::string outcome(const Call& call) {
-  const Evaluate evaluate = evaluator(ops(), cpu_kernels(), {.limit = kKnownValuesLimit});
+  const Evaluate evaluate = limited_evaluator();
   Graph graph;
   Builder b(graph, ops());
   b.set_evaluate(&evaluate);
