@@ -108,9 +108,8 @@ void draw_answer(Ui& ui, Workbench& workbench, Rect rest, const Json& advice) {
   const JsonArray& levers = advice.at("levers").as_array();
   const float row = ui.row_height() + ui.line_height(Face::kSmall) + 5.0F;
   draw_lever_head(ui, take_top(rest, ui.row_height()));
-  constexpr std::size_t kMostLevers = 5;
   const auto fitting = static_cast<std::size_t>(std::max(1.0F, rest.height * 0.7F / (row + 4.0F)));
-  for (std::size_t i = 0; i < std::min({levers.size(), kMostLevers, fitting}); ++i) {
+  for (std::size_t i = 0; i < std::min(levers.size(), fitting); ++i) {
     draw_lever(ui, workbench, take_top(rest, row), levers[i], i);
     take_top(rest, 4.0F);
   }

@@ -38,7 +38,7 @@ TEST_CASE("advice: levers are those of `advise --json`; a press sets one or copi
   const trainscope::test::TemporaryFolder folder;
   trainscope::test::recorded_run(folder, 4, {"--profile", "steps=2:4"});
   const std::string run = (folder / "run").string();
-  WindowDriver window(run, {}, {.size = {1280.0F, 1000.0F}});  // so that five levers are seen
+  WindowDriver window(run, {}, {.size = {1280.0F, 2400.0F}});  // so that all levers are seen
   ask(window);
   CHECK(faults_of(window.items()).empty());
   // What the command line has printed in the panel's process: it times calls anew each time.
