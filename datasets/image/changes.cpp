@@ -38,9 +38,13 @@ std::pair<std::size_t, Planes> find_images(const Dataset& data) {
     const int rank = type.shape.rank;
     const bool is_float = type.dtype == DType::kF32 || type.dtype == DType::kF64;
     if (!is_float || rank < 2 || rank > 3 || fields[i].batch_axis != 0) continue;
-    require(!found, ErrorCode::kUsage,
-            "--normalize and --augment are for one input of images: '{}' and '{}' could be it",
-            printable(fields[found->first].name), printable(fields[i].name));
+    if (found) {
+      throw Error(
+          ErrorCode::kUsage,
+          fmt::format("--normalize and --augment are for one input of images: '{}' and '{}' "
+                      "could be it",
+                      printable(fields[found->first].name), printable(fields[i].name)));
+    }
     found = {i, Planes{.channels = rank == 3 ? static_cast<std::size_t>(type.shape[0]) : 1,
                        .height = type.shape[rank - 2],
                        .width = type.shape[rank - 1]}};

@@ -144,6 +144,14 @@ TEST_CASE("image changes: data that are no images are refused") {
   };
   CHECK(contains(refused(numbered_images(), {.mean = {1, 2, 3}, .deviation = {1}}),
                  "3 means, the images have 2 channels"));
+  Table pair{.inputs = {}, .labels = {}, .description = Json::object({})};
+  for (const char* name : {"left", "right"}) {
+    pair.inputs.push_back(
+        {.name = name, .values = Tensor({.dtype = DType::kF32, .shape = {20, 3, 4, 4}})});
+  }
+  CHECK(contains(
+      refused(make_table_dataset(parse_data_spec("synthetic"), std::move(pair)), {.flip = true}),
+      "'left' and 'right' could be it"));
   const std::string flowers =
       (std::filesystem::path(TRAINSCOPE_SOURCE_DIR) / "datasets/samples/flowers.csv").string();
   const std::shared_ptr<const Dataset> rows =
