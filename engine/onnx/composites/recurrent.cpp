@@ -1,5 +1,4 @@
 // RNN, LSTM and GRU: ours with the batch behind the steps, which keep what their gradients need.
-#include <initializer_list>
 #include <string_view>
 
 #include "engine/onnx/composites/composites.h"

@@ -3,8 +3,6 @@
 // the product needs all units of the scaled state. Gates of all steps are kept for the gradient.
 #include "kernels/cpu/recurrent/gru.h"
 
-#include <memory>
-
 #include "kernels/cpu/recurrent/cell_activation.h"
 #include "kernels/cpu/support/upcast.h"
 
@@ -17,17 +15,9 @@ template <typename T>
 struct Plan {
   RecurrentSizes sizes;
   std::int64_t blocks = 0;
+  bool saves = false;  // into an output
   GemmPlan<T> of_inputs;
 };
-
-template <typename T>
-Plan<T> plan_of(const PrepareArgs& args) {
-  const RecurrentSizes sizes = recurrent_sizes(args.inputs);
-  return {.sizes = sizes,
-          .blocks = gru_blocks(recurrent_params(args.params)),
-          .of_inputs = plan_of_all_steps<T>(sizes.rows(), kGruGates * sizes.hidden, sizes.width,
-                                            args.threads)};
-}
 
 // What a direction needs beside the operands.
 template <typename T>
@@ -39,12 +29,12 @@ struct Buffers {
   StepPanels<T> recurrence[kGruGates];
   std::byte* gemm;
 
-  Buffers(const Plan<T>& plan, bool saves, RecurrentWorkspace& workspace) {
+  Buffers(const Plan<T>& plan, RecurrentWorkspace& workspace) {
     const RecurrentSizes& sizes = plan.sizes;
     bias = workspace.take<T>(kGruGates * sizes.hidden);
     for (T*& state : hidden) state = workspace.take<T>(padded_states<T>(sizes));
     scaled = workspace.take<T>(padded_states<T>(sizes));
-    saved = saves ? nullptr : workspace.take<T>(sizes.rows() * plan.blocks * sizes.hidden);
+    saved = plan.saves ? nullptr : workspace.take<T>(sizes.rows() * plan.blocks * sizes.hidden);
     for (StepPanels<T>& panels : recurrence) {
       panels = StepPanels<T>(sizes.hidden, sizes.hidden, workspace);
     }
@@ -54,11 +44,13 @@ struct Buffers {
 
 template <typename T>
 Prepared prepare(const PrepareArgs& args) {
-  auto plan = std::make_shared<Plan<T>>(plan_of<T>(args));
-  const bool saves = args.outputs.size() > kSaved && args.outputs[kSaved].present;
-  RecurrentWorkspace workspace;
-  const Buffers<T> counted(*plan, saves, workspace);
-  return {.workspace_bytes = workspace.bytes(), .state = plan};
+  const RecurrentSizes sizes = recurrent_sizes(args.inputs);
+  return prepared<Buffers<T>>(Plan<T>{
+      .sizes = sizes,
+      .blocks = gru_blocks(recurrent_params(args.params)),
+      .saves = is_present(args.outputs, kSaved),
+      .of_inputs =
+          plan_of_all_steps<T>(sizes.rows(), kGruGates * sizes.hidden, sizes.width, args.threads)});
 }
 
 // One direction of a call.
@@ -234,14 +226,8 @@ class Direction {
 
 template <typename T>
 void run(const RunArgs& args) {
-  const auto& plan = *static_cast<const Plan<T>*>(args.state);
   check_lengths(args, args.inputs);
-  const bool saves = optional_data<T>(args.outputs, kSaved) != nullptr;
-  RecurrentWorkspace workspace(args.workspace);
-  const Buffers<T> buffers(plan, saves, workspace);
-  for (std::int64_t d = 0; d < plan.sizes.directions; ++d) {
-    Direction<T>(args, plan, buffers, d).run();
-  }
+  run_directions<Plan<T>, Buffers<T>, Direction<T>>(args);
 }
 
 constexpr Kernel kGru{.name = "gru.own", .prepare = prepare<float>, .run = run<float>};

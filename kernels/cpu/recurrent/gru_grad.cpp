@@ -1,7 +1,5 @@
 // GruGrad: back through the steps, each the gates' gradients and GEMMs with the recurrence, then
 // GEMMs over all steps for dW, dR and dX.
-#include <memory>
-
 #include "kernels/cpu/recurrent/cell_activation.h"
 #include "kernels/cpu/recurrent/gru.h"
 #include "kernels/cpu/recurrent/recurrent_grad.h"
@@ -65,10 +63,7 @@ struct Buffers {
 
 template <typename T>
 Prepared prepare(const PrepareArgs& args) {
-  auto plan = std::make_shared<Plan<T>>(plan_of<T>(args));
-  RecurrentWorkspace workspace;
-  const Buffers<T> counted(*plan, workspace);
-  return {.workspace_bytes = workspace.bytes(), .state = plan};
+  return prepared<Buffers<T>>(plan_of<T>(args));
 }
 
 // One direction of a call.
@@ -126,10 +121,15 @@ class Direction {
     buffers_.of_product.pack({r + 2 * hidden * hidden, 1, hidden}, args_.threads);
     const CellDivision<T> division(sizes_, kGruGates, args_.threads);
     for (std::int64_t k = sizes_.time; k-- > 0;) {
-      for_each_range(division, args_.threads, [&](const CellRange& range) {
-        if (k + 1 < sizes_.time) add_step_gates(order_.at(k + 1), range);
-        for_each_row(k, range, &Direction::compute_row);
-      });
+      product_then_rows(
+          division, order_, sizes_.batch, args_.threads,
+          [&](const CellRange& range) {
+            if (k + 1 < sizes_.time) add_step_gates(order_.at(k + 1), range);
+          },
+          [&](const CellRange& range) {
+            clear_ended_rows(order_.at(k), range);
+            for_each_row(k, range, &Direction::compute_row);
+          });
       if (params_.linear_before_reset) continue;
       for_each_range(division, args_.threads, [&](const CellRange& range) {
         scale_back(order_.at(k), range);
@@ -185,12 +185,17 @@ class Direction {
           .dy = dy == nullptr ? nullptr : dy + (t * sizes_.directions + d_) * sizes_.states() + at,
           .dscaled = buffers_.scaled + at,
           .units = range.units()};
-      if (order_.counts(t, n)) {
-        (this->*method)(row);
-      } else {
-        for (std::int64_t block = 0; block < plan_.blocks; ++block) {
-          std::fill_n(row.dx.z + block * hidden, row.units, T{0});
-        }
+      if (order_.counts(t, n)) (this->*method)(row);
+    }
+  }
+
+  // A step behind the end of a sequence gives its gates no gradient.
+  void clear_ended_rows(std::int64_t t, const CellRange& range) const {
+    for (std::int64_t n = range.row_begin; n < range.row_end; ++n) {
+      if (order_.counts(t, n)) continue;
+      T* gates = step_gates(t) + n * gate_row_ + range.unit_begin;
+      for (std::int64_t block = 0; block < plan_.blocks; ++block) {
+        std::fill_n(gates + block * sizes_.hidden, range.units(), T{0});
       }
     }
   }
@@ -306,12 +311,7 @@ class Direction {
 
 template <typename T>
 void run(const RunArgs& args) {
-  const auto& plan = *static_cast<const Plan<T>*>(args.state);
-  RecurrentWorkspace workspace(args.workspace);
-  const Buffers<T> buffers(plan, workspace);
-  for (std::int64_t d = 0; d < plan.sizes.directions; ++d) {
-    Direction<T>(args, plan, buffers, d).run();
-  }
+  run_directions<Plan<T>, Buffers<T>, Direction<T>>(args);
 }
 
 constexpr Kernel kGruGrad{.name = "gru_grad.own", .prepare = prepare<float>, .run = run<float>};

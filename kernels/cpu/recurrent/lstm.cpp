@@ -2,8 +2,6 @@
 // gates, fused. Gates and cells of all steps are kept for the gradient.
 #include "kernels/cpu/recurrent/lstm.h"
 
-#include <memory>
-
 #include "kernels/cpu/recurrent/cell_activation.h"
 #include "kernels/cpu/support/upcast.h"
 
@@ -15,16 +13,9 @@ enum Output : std::size_t { kY, kLastHidden, kLastCell, kSaved };
 template <typename T>
 struct Plan {
   RecurrentSizes sizes;
+  bool saves = false;  // into an output
   GemmPlan<T> of_inputs;
 };
-
-template <typename T>
-Plan<T> plan_of(std::span<const TensorView> inputs, int threads) {
-  const RecurrentSizes sizes = recurrent_sizes(inputs);
-  return {.sizes = sizes,
-          .of_inputs =
-              plan_of_all_steps<T>(sizes.rows(), kLstmGates * sizes.hidden, sizes.width, threads)};
-}
 
 // What a direction needs beside the operands.
 template <typename T>
@@ -36,12 +27,12 @@ struct Buffers {
   StepPanels<T> recurrence[kLstmGates];
   std::byte* gemm;
 
-  Buffers(const Plan<T>& plan, bool saves, RecurrentWorkspace& workspace) {
+  Buffers(const Plan<T>& plan, RecurrentWorkspace& workspace) {
     const RecurrentSizes& sizes = plan.sizes;
     bias = workspace.take<T>(kLstmGates * sizes.hidden);
     for (T*& state : hidden) state = workspace.take<T>(padded_states<T>(sizes));
     cell = workspace.take<T>(sizes.states());
-    saved = saves ? nullptr : workspace.take<T>(sizes.rows() * kLstmSaved * sizes.hidden);
+    saved = plan.saves ? nullptr : workspace.take<T>(sizes.rows() * kLstmSaved * sizes.hidden);
     for (StepPanels<T>& panels : recurrence) {
       panels = StepPanels<T>(sizes.hidden, sizes.hidden, workspace);
     }
@@ -51,11 +42,12 @@ struct Buffers {
 
 template <typename T>
 Prepared prepare(const PrepareArgs& args) {
-  auto plan = std::make_shared<Plan<T>>(plan_of<T>(args.inputs, args.threads));
-  const bool saves = args.outputs.size() > kSaved && args.outputs[kSaved].present;
-  RecurrentWorkspace workspace;
-  const Buffers<T> counted(*plan, saves, workspace);
-  return {.workspace_bytes = workspace.bytes(), .state = plan};
+  const RecurrentSizes sizes = recurrent_sizes(args.inputs);
+  return prepared<Buffers<T>>(
+      Plan<T>{.sizes = sizes,
+              .saves = is_present(args.outputs, kSaved),
+              .of_inputs = plan_of_all_steps<T>(sizes.rows(), kLstmGates * sizes.hidden,
+                                                sizes.width, args.threads)});
 }
 
 // One direction of a call.
@@ -208,14 +200,8 @@ class Direction {
 
 template <typename T>
 void run(const RunArgs& args) {
-  const auto& plan = *static_cast<const Plan<T>*>(args.state);
   check_lengths(args, args.inputs);
-  const bool saves = optional_data<T>(args.outputs, kSaved) != nullptr;
-  RecurrentWorkspace workspace(args.workspace);
-  const Buffers<T> buffers(plan, saves, workspace);
-  for (std::int64_t d = 0; d < plan.sizes.directions; ++d) {
-    Direction<T>(args, plan, buffers, d).run();
-  }
+  run_directions<Plan<T>, Buffers<T>, Direction<T>>(args);
 }
 
 constexpr Kernel kLstm{.name = "lstm.own", .prepare = prepare<float>, .run = run<float>};

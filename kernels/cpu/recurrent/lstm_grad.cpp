@@ -1,7 +1,5 @@
 // LstmGrad: back through the steps, each the gates' gradients and a GEMM with the recurrence, then
 // one GEMM over all steps for each of dW, dR and dX.
-#include <memory>
-
 #include "kernels/cpu/recurrent/cell_activation.h"
 #include "kernels/cpu/recurrent/lstm.h"
 #include "kernels/cpu/recurrent/recurrent_grad.h"
@@ -13,29 +11,6 @@ namespace {
 enum Input : std::size_t { kDY, kDLastHidden, kDLastCell, kY, kSaved, kForward };
 constexpr std::int64_t kUnitsAtOnce = 256;
 
-template <typename T>
-struct Plan {
-  RecurrentSizes sizes;
-  GemmPlan<T> steps;       // dX
-  GemmPlan<T> weights;     // dW
-  GemmPlan<T> recurrence;  // dR
-
-  std::size_t workspace_bytes() const {
-    return std::max(
-        {steps.workspace_bytes(), weights.workspace_bytes(), recurrence.workspace_bytes()});
-  }
-};
-
-template <typename T>
-Plan<T> plan_of(std::span<const TensorView> inputs, int threads) {
-  const RecurrentSizes s = recurrent_sizes(inputs);
-  const std::int64_t columns = kLstmGates * s.hidden;
-  return {.sizes = s,
-          .steps = plan_of_all_steps<T>(s.rows(), s.width, columns, threads),
-          .weights = plan_of_all_steps<T>(columns, s.width, s.rows(), threads),
-          .recurrence = plan_of_all_steps<T>(columns, s.hidden, s.rows(), threads)};
-}
-
 // What a direction needs beside the operands.
 template <typename T>
 struct Buffers {
@@ -46,7 +21,7 @@ struct Buffers {
   StepPanels<T> recurrence;
   std::byte* gemm;
 
-  Buffers(const Plan<T>& plan, RecurrentWorkspace& workspace) {
+  Buffers(const GradientPlan<T>& plan, RecurrentWorkspace& workspace) {
     const RecurrentSizes& s = plan.sizes;
     gates = workspace.take<T>((s.rows() + whole_tile_rows<T>(1)) * kLstmGates * s.hidden);
     hidden = workspace.take<T>(s.states());
@@ -59,17 +34,16 @@ struct Buffers {
 
 template <typename T>
 Prepared prepare(const PrepareArgs& args) {
-  auto plan = std::make_shared<Plan<T>>(plan_of<T>(args.inputs.subspan(kForward), args.threads));
-  RecurrentWorkspace workspace;
-  const Buffers<T> counted(*plan, workspace);
-  return {.workspace_bytes = workspace.bytes(), .state = plan};
+  const RecurrentSizes sizes = recurrent_sizes(args.inputs.subspan(kForward));
+  return prepared<Buffers<T>>(GradientPlan<T>(sizes, kLstmGates * sizes.hidden, args.threads));
 }
 
 // One direction of a call.
 template <typename T>
 class Direction {
  public:
-  Direction(const RunArgs& args, const Plan<T>& plan, const Buffers<T>& buffers, std::int64_t d)
+  Direction(const RunArgs& args, const GradientPlan<T>& plan, const Buffers<T>& buffers,
+            std::int64_t d)
       : args_(args),
         forward_(args.inputs.subspan(kForward)),
         plan_(plan),
@@ -111,7 +85,12 @@ class Direction {
                              args_.threads);
     const CellDivision<T> division(sizes_, kLstmGates, args_.threads);
     for (std::int64_t k = sizes_.time; k-- > 0;) {
-      for_each_range(division, args_.threads, [&](const CellRange& range) { step(k, range); });
+      product_then_rows(
+          division, order_, sizes_.batch, args_.threads,
+          [&](const CellRange& range) {
+            if (k + 1 < sizes_.time) add_step_gates(order_.at(k + 1), range);
+          },
+          [&](const CellRange& range) { compute_rows(k, range); });
     }
     if (sizes_.time == 0) return;
     for_each_range(division, args_.threads,
@@ -123,9 +102,8 @@ class Direction {
     buffers_.recurrence.add_product(step_gates(t), columns_, buffers_.hidden, sizes_.hidden, range);
   }
 
-  void step(std::int64_t k, const CellRange& range) const {
+  void compute_rows(std::int64_t k, const CellRange& range) const {
     const std::int64_t t = order_.at(k);
-    if (k + 1 < sizes_.time) add_step_gates(order_.at(k + 1), range);
     for (std::int64_t n = range.row_begin; n < range.row_end; ++n) {
       for (std::int64_t unit = range.unit_begin; unit < range.unit_end; unit += kUnitsAtOnce) {
         const std::int64_t units = std::min(kUnitsAtOnce, range.unit_end - unit);
@@ -274,7 +252,7 @@ class Direction {
 
   const RunArgs& args_;
   std::span<const TensorView> forward_;  // the inputs of Lstm
-  const Plan<T>& plan_;
+  const GradientPlan<T>& plan_;
   const RecurrentSizes& sizes_;
   const Buffers<T>& buffers_;
   std::int64_t d_;
@@ -289,12 +267,7 @@ class Direction {
 
 template <typename T>
 void run(const RunArgs& args) {
-  const auto& plan = *static_cast<const Plan<T>*>(args.state);
-  RecurrentWorkspace workspace(args.workspace);
-  const Buffers<T> buffers(plan, workspace);
-  for (std::int64_t d = 0; d < plan.sizes.directions; ++d) {
-    Direction<T>(args, plan, buffers, d).run();
-  }
+  run_directions<GradientPlan<T>, Buffers<T>, Direction<T>>(args);
 }
 
 constexpr Kernel kLstmGrad{.name = "lstm_grad.own", .prepare = prepare<float>, .run = run<float>};

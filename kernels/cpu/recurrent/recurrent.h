@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "kernels/api/kernel.h"
@@ -51,10 +53,13 @@ inline const RecurrentParams& recurrent_params(const Params& params) {
   return std::get<RecurrentParams>(params);
 }
 
+inline bool is_present(std::span<const TensorView> views, std::size_t i) {
+  return i < views.size() && views[i].present;
+}
 // Null for an operand that is left out.
 template <typename T>
 T* optional_data(std::span<const TensorView> views, std::size_t i) {
-  return i < views.size() && views[i].present ? views[i].as<T>() : nullptr;
+  return is_present(views, i) ? views[i].as<T>() : nullptr;
 }
 
 // In which order the steps of a direction come, and which of them a sequence has.
@@ -66,6 +71,7 @@ class StepOrder {
   // Time of step k, and the step at a time.
   std::int64_t at(std::int64_t k) const { return reverse_ ? time_ - 1 - k : k; }
   std::int64_t step_at(std::int64_t t) const { return at(t); }
+  bool is_reverse() const { return reverse_; }
   bool counts(std::int64_t t, std::int64_t n) const {
     return lengths_ == nullptr || t < lengths_[n];
   }
@@ -114,6 +120,25 @@ class RecurrentWorkspace {
   std::byte* begin_;
   std::size_t bytes_ = 0;
 };
+
+// What a kernel keeps of its preparation: the plan, and the bytes of the buffers that it needs.
+template <class Buffers, class Plan>
+Prepared prepared(Plan plan) {
+  RecurrentWorkspace counting;
+  const Buffers counted(plan, counting);
+  return {.workspace_bytes = counting.bytes(), .state = std::make_shared<Plan>(std::move(plan))};
+}
+
+// A call's directions one after the other, in the same buffers.
+template <class Plan, class Buffers, class Direction>
+void run_directions(const RunArgs& args) {
+  const auto& plan = *static_cast<const Plan*>(args.state);
+  RecurrentWorkspace workspace(args.workspace);
+  const Buffers buffers(plan, workspace);
+  for (std::int64_t d = 0; d < plan.sizes.directions; ++d) {
+    Direction(args, plan, buffers, d).run();
+  }
+}
 
 // --- Who computes what of a step -----------------------------------------------------------------
 

@@ -20,6 +20,44 @@ enum RecurrentGradient : std::size_t {
   kDPeepholes,
 };
 
+// The GEMMs over all steps of a cell whose gates, `columns` together, are all of W and of R.
+template <typename T>
+struct GradientPlan {
+  RecurrentSizes sizes;
+  GemmPlan<T> steps;       // dX
+  GemmPlan<T> weights;     // dW
+  GemmPlan<T> recurrence;  // dR
+
+  GradientPlan(const RecurrentSizes& of, std::int64_t columns, int threads)
+      : sizes(of),
+        steps(plan_of_all_steps<T>(of.rows(), of.width, columns, threads)),
+        weights(plan_of_all_steps<T>(columns, of.width, of.rows(), threads)),
+        recurrence(plan_of_all_steps<T>(columns, of.hidden, of.rows(), threads)) {}
+
+  std::size_t workspace_bytes() const {
+    return std::max(
+        {steps.workspace_bytes(), weights.workspace_bytes(), recurrence.workspace_bytes()});
+  }
+};
+
+// product(range), which reads gates' gradients [N, ..] of step k + 1, then rows(range), which
+// writes those of step k: on each thread one after the other. In reverse, step k lies behind step k
+// + 1, where the last tile of the product reads rows that it drops, if N is no multiple of a
+// tile's: then all products first.
+template <typename T, class Product, class Rows>
+void product_then_rows(const CellDivision<T>& division, const StepOrder& order, std::int64_t batch,
+                       int threads, Product product, Rows rows) {
+  if (order.is_reverse() && batch % whole_tile_rows<T>(1) != 0) {
+    for_each_range(division, threads, product);
+    for_each_range(division, threads, rows);
+    return;
+  }
+  for_each_range(division, threads, [&](const CellRange& range) {
+    product(range);
+    rows(range);
+  });
+}
+
 // Some columns of the gradients of gates [T * N, ..], whose rows lie `row` apart.
 template <typename T>
 struct GateColumns {

@@ -1,8 +1,6 @@
 // Rnn and its gradient: one GEMM of the inputs of all steps, then step by step a GEMM of the hidden
 // state and the function, fused; the same way back. The states of all steps, Y, are all that the
 // gradient needs.
-#include <memory>
-
 #include "kernels/cpu/recurrent/cell_activation.h"
 #include "kernels/cpu/recurrent/recurrent_grad.h"
 
@@ -41,11 +39,8 @@ struct Buffers {
 template <typename T>
 Prepared prepare(const PrepareArgs& args) {
   const RecurrentSizes s = recurrent_sizes(args.inputs);
-  auto plan = std::make_shared<Plan<T>>(Plan<T>{
+  return prepared<Buffers<T>>(Plan<T>{
       .sizes = s, .of_inputs = plan_of_all_steps<T>(s.rows(), s.hidden, s.width, args.threads)});
-  RecurrentWorkspace workspace;
-  const Buffers<T> counted(*plan, workspace);
-  return {.workspace_bytes = workspace.bytes(), .state = plan};
 }
 
 // Everything before the first step of direction d.
@@ -118,19 +113,6 @@ void run(const RunArgs& args) {
 // --- RnnGrad -------------------------------------------------------------------------------------
 
 template <typename T>
-struct GradientPlan {
-  RecurrentSizes sizes;
-  GemmPlan<T> steps;       // dX
-  GemmPlan<T> weights;     // dW
-  GemmPlan<T> recurrence;  // dR
-
-  std::size_t workspace_bytes() const {
-    return std::max(
-        {steps.workspace_bytes(), weights.workspace_bytes(), recurrence.workspace_bytes()});
-  }
-};
-
-template <typename T>
 struct GradientBuffers {
   T* given;          // [T, N, H], gradients of what the function is given
   T* hidden;         // [N, H], gradient of the state before a step
@@ -150,25 +132,19 @@ struct GradientBuffers {
 
 template <typename T>
 Prepared prepare_gradient(const PrepareArgs& args) {
-  const RecurrentSizes s = recurrent_sizes(args.inputs.subspan(kForward));
-  auto plan = std::make_shared<GradientPlan<T>>(GradientPlan<T>{
-      .sizes = s,
-      .steps = plan_of_all_steps<T>(s.rows(), s.width, s.hidden, args.threads),
-      .weights = plan_of_all_steps<T>(s.hidden, s.width, s.rows(), args.threads),
-      .recurrence = plan_of_all_steps<T>(s.hidden, s.hidden, s.rows(), args.threads)});
-  RecurrentWorkspace workspace;
-  const GradientBuffers<T> counted(*plan, workspace);
-  return {.workspace_bytes = workspace.bytes(), .state = plan};
+  const RecurrentSizes sizes = recurrent_sizes(args.inputs.subspan(kForward));
+  return prepared<GradientBuffers<T>>(GradientPlan<T>(sizes, sizes.hidden, args.threads));
 }
 
 // One direction of a call.
 template <typename T>
 class Backward {
  public:
-  Backward(const RunArgs& args, const GradientBuffers<T>& buffers, std::int64_t d)
+  Backward(const RunArgs& args, const GradientPlan<T>& plan, const GradientBuffers<T>& buffers,
+           std::int64_t d)
       : args_(args),
         forward_(args.inputs.subspan(kForward)),
-        plan_(*static_cast<const GradientPlan<T>*>(args.state)),
+        plan_(plan),
         sizes_(plan_.sizes),
         buffers_(buffers),
         d_(d),
@@ -180,7 +156,12 @@ class Backward {
     buffers_.recurrence.pack({r, 1, sizes_.hidden}, args_.threads);
     const CellDivision<T> division(sizes_, 1, args_.threads);
     for (std::int64_t k = sizes_.time; k-- > 0;) {
-      for_each_range(division, args_.threads, [&](const CellRange& range) { step(k, range); });
+      product_then_rows(
+          division, order_, sizes_.batch, args_.threads,
+          [&](const CellRange& range) {
+            if (k + 1 < sizes_.time) add_step(order_.at(k + 1), range);
+          },
+          [&](const CellRange& range) { compute_rows(k, range); });
     }
     if (sizes_.time > 0) {
       for_each_range(division, args_.threads,
@@ -196,11 +177,10 @@ class Backward {
                                     buffers_.hidden, sizes_.hidden, range);
   }
 
-  void step(std::int64_t k, const CellRange& range) const {
+  void compute_rows(std::int64_t k, const CellRange& range) const {
     const RecurrentParams& params = recurrent_params(args_.params);
     const CellActivation& function = params.activations[static_cast<std::size_t>(d_)][0];
     const std::int64_t t = order_.at(k);
-    if (k + 1 < sizes_.time) add_step(order_.at(k + 1), range);
     const std::int64_t of_step = (t * sizes_.directions + d_) * sizes_.states();
     const T* dy = optional_data<const T>(args_.inputs, kDY);
     for (std::int64_t n = range.row_begin; n < range.row_end; ++n) {
@@ -263,12 +243,7 @@ class Backward {
 
 template <typename T>
 void run_gradient(const RunArgs& args) {
-  const auto& plan = *static_cast<const GradientPlan<T>*>(args.state);
-  RecurrentWorkspace workspace(args.workspace);
-  const GradientBuffers<T> buffers(plan, workspace);
-  for (std::int64_t d = 0; d < plan.sizes.directions; ++d) {
-    Backward<T>(args, buffers, d).run();
-  }
+  run_directions<GradientPlan<T>, GradientBuffers<T>, Backward<T>>(args);
 }
 
 template <typename T>
