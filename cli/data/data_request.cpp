@@ -37,9 +37,9 @@ constexpr Flag kImageFlags[] = {
      .also = "normalise"},
     {.name = "augment",
      .value = "flip,crop=N",
-     .help = "Images that train: flip turns every other one left to right, crop=N moves each by up "
-             "to N "
-             "pixels, zeros coming in; drawn anew in each epoch by --seed",
+     .help =
+         "Images that train: flip turns half of them left to right, crop=N moves each by up to N "
+         "pixels, zeros coming in; drawn anew in each epoch by --seed",
      .also = "augmentation"},
 };
 
@@ -128,12 +128,14 @@ void refuse_second_fraction(const DataSpec& spec, std::string_view flag) {
 
 std::span<const Flag> validation_flags() { return kFlags; }
 
+std::span<const Flag> normalize_flags() { return std::span(kImageFlags).first(1); }
 std::span<const Flag> image_flags() { return kImageFlags; }
 
 ImageChanges image_changes(const Settings& settings) {
   ImageChanges changes;
   if (settings.has("normalize")) parse_normalize(settings.text("normalize"), changes);
-  if (settings.has("augment")) parse_augment(settings.text("augment"), changes);
+  const bool trains = settings.all().contains("augment");
+  if (trains && settings.has("augment")) parse_augment(settings.text("augment"), changes);
   return changes;
 }
 
@@ -171,7 +173,9 @@ DataRequest data_request(const Settings& settings) {
 
 std::shared_ptr<const Dataset> open_data(const DataRequest& request, DatasetOptions wanted) {
   const std::uint64_t seed = wanted.seed;
-  return with_image_changes(open_unchanged(request, std::move(wanted)), request.changes, seed);
+  const std::string labels = wanted.labels ? wanted.labels->name : "";
+  return with_image_changes(open_unchanged(request, std::move(wanted)), labels, request.changes,
+                            seed);
 }
 
 }  // namespace trainscope

@@ -1,6 +1,5 @@
-// Where examples come from, which of them validate and what is done to images: --data,
-// --validation,
-// --validation-data, --normalize, --augment.
+// Where examples come from, which of them validate and what is done to images: --data and the flags
+// of validation and of images.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,8 @@
 namespace trainscope {
 
 std::span<const Flag> validation_flags();  // --validation, --validation-data
-std::span<const Flag> image_flags();       // --normalize, --augment
+std::span<const Flag> normalize_flags();   // --normalize
+std::span<const Flag> image_flags();       // --normalize, --augment: where images train
 
 struct DataRequest {
   std::string source;
@@ -30,7 +30,7 @@ struct DataRequest {
 // call the flags of validation are those of this call too, not those of a run. Throws kUsage.
 DataRequest data_request(const Settings& settings);
 
-// What image_flags() say. Throws kUsage.
+// What image_flags() say, or those of them that the verb has. Throws kUsage.
 ImageChanges image_changes(const Settings& settings);
 
 // Opens what was asked for. `wanted` says nothing of the split. Throws as open_dataset does.

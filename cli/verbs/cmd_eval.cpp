@@ -181,7 +181,7 @@ Command eval_command() {
   return {.name = "eval",
           .summary = "Evaluate a model or run on data, or let it write text.",
           .arguments = {{.name = "MODEL.onnx|RUN", .help = "a model, or a run's folder"}},
-          .flags = join_flags({kEvalFlags, validation_flags(), image_flags(), source_flags(),
+          .flags = join_flags({kEvalFlags, validation_flags(), normalize_flags(), source_flags(),
                                loss_flags(), size_flags(), kernel_flags(), determinism_flags()}),
           .examples = {"trainscope eval runs/mlp-1 --data tensors:test.safetensors,validation=1",
                        "trainscope eval runs/gpt-1 --sample 400 --prompt 'The '"},

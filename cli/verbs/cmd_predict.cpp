@@ -157,7 +157,7 @@ Command predict_command() {
   return {.name = "predict",
           .summary = "Write what a model or run makes of each example of the data.",
           .arguments = {{.name = "MODEL.onnx|RUN", .help = "a model, or a run's folder"}},
-          .flags = join_flags({kPredictFlags, image_flags(), source_flags(), size_flags(),
+          .flags = join_flags({kPredictFlags, normalize_flags(), source_flags(), size_flags(),
                                kernel_flags(), determinism_flags()}),
           .examples = {"trainscope predict runs/mlp-1 --data test.csv,label=kind -o scores.csv",
                        "trainscope predict model.onnx --data tensors:x.npz -o y.safetensors"},

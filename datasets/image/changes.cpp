@@ -29,29 +29,49 @@ struct Move {
   std::ptrdiff_t right = 0;
 };
 
+// The form of a field's examples as images, if they can be.
+std::optional<Planes> planes_of(const Field& field) {
+  const TensorType& type = field.example;
+  const int rank = type.shape.rank;
+  const bool is_float = type.dtype == DType::kF32 || type.dtype == DType::kF64;
+  if (!is_float || rank < 2 || rank > 3 || field.batch_axis != 0) return std::nullopt;
+  return Planes{.channels = rank == 3 ? static_cast<std::size_t>(type.shape[0]) : 1,
+                .height = type.shape[rank - 2],
+                .width = type.shape[rank - 1]};
+}
+
 // Which field holds images, and their form.
-std::pair<std::size_t, Planes> find_images(const Dataset& data) {
+std::pair<std::size_t, Planes> find_images(std::span<const Field> fields, std::string_view labels) {
   std::optional<std::pair<std::size_t, Planes>> found;
-  const std::span<const Field> fields = data.fields();
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    const TensorType& type = fields[i].example;
-    const int rank = type.shape.rank;
-    const bool is_float = type.dtype == DType::kF32 || type.dtype == DType::kF64;
-    if (!is_float || rank < 2 || rank > 3 || fields[i].batch_axis != 0) continue;
+    const std::optional<Planes> planes = planes_of(fields[i]);
+    if (!planes || fields[i].name == labels) continue;
     if (found) {
-      throw Error(
-          ErrorCode::kUsage,
-          fmt::format("--normalize and --augment are for one input of images: '{}' and '{}' "
-                      "could be it",
-                      printable(fields[found->first].name), printable(fields[i].name)));
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--normalize and --augment are for one input of images: '{}' and "
+                              "'{}' could be it",
+                              printable(fields[found->first].name), printable(fields[i].name)));
     }
-    found = {i, Planes{.channels = rank == 3 ? static_cast<std::size_t>(type.shape[0]) : 1,
-                       .height = type.shape[rank - 2],
-                       .width = type.shape[rank - 1]}};
+    found = {i, *planes};
   }
   require(found.has_value(), ErrorCode::kUsage,
           "--normalize and --augment need an input of floats with examples [C,H,W] or [H,W]");
   return *found;
+}
+
+// What has a place for each pixel would stay as it is when the image moves.
+void refuse_masks(std::span<const Field> fields, std::size_t images, const Planes& planes) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const Shape& shape = fields[i].example.shape;
+    const bool is_mask = i != images && shape.rank >= 2 && shape[shape.rank - 2] == planes.height &&
+                         shape[shape.rank - 1] == planes.width;
+    if (!is_mask) continue;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--augment would move the images of '{}' and leave '{}', which has a "
+                            "place for each of their pixels, as it is",
+                            printable(fields[images].name), printable(fields[i].name)))
+        .hint("change both before training, and leave --augment out");
+  }
 }
 
 std::vector<double> of_each_channel(const std::vector<double>& values, std::size_t channels,
@@ -64,10 +84,11 @@ std::vector<double> of_each_channel(const std::vector<double>& values, std::size
 
 class ChangedImages final : public Dataset {
  public:
-  ChangedImages(std::shared_ptr<const Dataset> images, const ImageChanges& changes,
-                std::uint64_t seed)
+  ChangedImages(std::shared_ptr<const Dataset> images, std::string_view labels,
+                const ImageChanges& changes, std::uint64_t seed)
       : images_(std::move(images)), changes_(changes), seed_(seed) {
-    std::tie(field_, planes_) = find_images(*images_);
+    std::tie(field_, planes_) = find_images(images_->fields(), labels);
+    if (changes.flip || changes.crop > 0) refuse_masks(images_->fields(), field_, planes_);
     changes_.mean = of_each_channel(changes.mean, planes_.channels, "means");
     changes_.deviation = of_each_channel(changes.deviation, planes_.channels, "deviations");
   }
@@ -164,9 +185,10 @@ class ChangedImages final : public Dataset {
 }  // namespace
 
 std::shared_ptr<const Dataset> with_image_changes(std::shared_ptr<const Dataset> images,
+                                                  std::string_view labels,
                                                   const ImageChanges& changes, std::uint64_t seed) {
   if (!changes.is_any()) return images;
-  return std::make_shared<ChangedImages>(std::move(images), changes, seed);
+  return std::make_shared<ChangedImages>(std::move(images), labels, changes, seed);
 }
 
 }  // namespace trainscope

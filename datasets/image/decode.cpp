@@ -47,41 +47,50 @@ std::vector<Taps> taps_of(int from, int to) {
   return all;
 }
 
-Image stretched(const Image& image, ImageSize size) {
-  const auto channels = static_cast<std::size_t>(image.channels);
-  const auto width = static_cast<std::size_t>(size.width);
-  const std::size_t row = static_cast<std::size_t>(image.width) * channels;
-  // Lines first: [image.height, size.width, channels].
-  const std::vector<Taps> across = taps_of(image.width, size.width);
-  std::vector<float> lines(static_cast<std::size_t>(image.height) * width * channels);
-  for (std::size_t y = 0; y < static_cast<std::size_t>(image.height); ++y) {
-    for (std::size_t x = 0; x < width; ++x) {
-      for (std::size_t c = 0; c < channels; ++c) {
+// [outer, from, inner] to [outer, to, inner].
+template <typename T>
+std::vector<float> along(std::span<const T> values, std::size_t outer, int from, int to,
+                         std::size_t inner) {
+  const std::vector<Taps> all = taps_of(from, to);
+  std::vector<float> result;
+  result.reserve(outer * all.size() * inner);
+  for (std::size_t o = 0; o < outer; ++o) {
+    const T* part = values.data() + o * static_cast<std::size_t>(from) * inner;
+    for (const Taps& taps : all) {
+      for (std::size_t i = 0; i < inner; ++i) {
         float sum = 0.0F;
-        std::size_t at = y * row + static_cast<std::size_t>(across[x].first) * channels + c;
-        for (const float weight : across[x].weights) {
-          sum += weight * static_cast<float>(image.pixels[at]);
-          at += channels;
+        const T* value = part + static_cast<std::size_t>(taps.first) * inner + i;
+        for (const float weight : taps.weights) {
+          sum += weight * static_cast<float>(*value);
+          value += inner;
         }
-        lines[(y * width + x) * channels + c] = sum;
+        result.push_back(sum);
       }
     }
   }
-  const std::vector<Taps> down = taps_of(image.height, size.height);
+  return result;
+}
+
+// First along the side that leaves less: never more than the larger of both images.
+Image stretched(const Image& image, ImageSize size) {
+  const auto channels = static_cast<std::size_t>(image.channels);
+  const auto height = static_cast<std::size_t>(image.height);
+  const auto width = static_cast<std::size_t>(image.width);
+  const auto new_height = static_cast<std::size_t>(size.height);
+  const auto new_width = static_cast<std::size_t>(size.width);
+  const std::span<const std::uint8_t> pixels = image.pixels;
+  std::vector<float> values;
+  if (height * new_width <= new_height * width) {
+    values = along(pixels, height, image.width, size.width, channels);
+    values = along<float>(values, 1, image.height, size.height, new_width * channels);
+  } else {
+    values = along(pixels, 1, image.height, size.height, width * channels);
+    values = along<float>(values, new_height, image.width, size.width, channels);
+  }
   Image result{
       .height = size.height, .width = size.width, .channels = image.channels, .pixels = {}};
-  result.pixels.resize(static_cast<std::size_t>(size.height) * width * channels);
-  for (std::size_t y = 0; y < static_cast<std::size_t>(size.height); ++y) {
-    for (std::size_t i = 0; i < width * channels; ++i) {
-      float sum = 0.0F;
-      std::size_t at = static_cast<std::size_t>(down[y].first) * width * channels + i;
-      for (const float weight : down[y].weights) {
-        sum += weight * lines[at];
-        at += width * channels;
-      }
-      result.pixels[y * width * channels + i] =
-          static_cast<std::uint8_t>(std::clamp(std::lround(sum), 0L, 255L));
-    }
+  for (const float value : values) {
+    result.pixels.push_back(static_cast<std::uint8_t>(std::clamp(std::lround(value), 0L, 255L)));
   }
   return result;
 }

@@ -87,6 +87,9 @@ class Jpeg {
 
   std::int64_t height() const { return decoder_.image_height; }
   std::int64_t width() const { return decoder_.image_width; }
+  bool is_grey_or_rgb() const {
+    return decoder_.num_components == 1 || decoder_.num_components == 3;
+  }
   unsigned channels() const { return decoder_.num_components == 1 ? 1 : 3; }
 
   [[noreturn]] void fail(std::string_view name) const {
@@ -104,6 +107,11 @@ class Jpeg {
 ImageSize checked_size(const Jpeg& jpeg, std::string_view name) {
   const std::int64_t height = jpeg.height();
   const std::int64_t width = jpeg.width();
+  if (!jpeg.is_grey_or_rgb()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("'{}' is a JPEG file of four colours (CMYK)", printable(name)))
+        .hint("convert it to RGB");
+  }
   require(height > 0 && width > 0 && height * width <= kMostPixels, ErrorCode::kBadInput,
           "'{}' has {} x {} pixels: expected 1 to {}", printable(name), height, width, kMostPixels);
   return {.height = static_cast<int>(height), .width = static_cast<int>(width)};

@@ -194,9 +194,10 @@ class ImageRows final : public RowSource {
   Resize resize_;
 };
 
-// Reads every header; the hash of names, lengths and content's beginnings, which tells another set.
+// Reads every header; the hash of names, lengths and content (of each file the first MiB), which
+// tells another set.
 std::string check_files(const ImageFiles& found, const ImageInput& input, Resize resize) {
-  constexpr std::size_t kHashed = 4096;
+  constexpr std::size_t kHashed = std::size_t{1} << 20;
   std::string all;
   for (const std::filesystem::path& file : found.files) {
     const MappedFile mapped = MappedFile::open(file);

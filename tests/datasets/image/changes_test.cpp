@@ -54,13 +54,14 @@ std::vector<float> flipped(const std::vector<float>& image) {
 
 TEST_CASE("image changes: none leave the data as they are") {
   const auto data = numbered_images();
-  CHECK(with_image_changes(data, {}, 1) == data);
+  CHECK(with_image_changes(data, "labels", {}, 1) == data);
 }
 
 TEST_CASE("image changes: normalisation, of each channel, of both splits and of doubles") {
   for (const DType dtype : {DType::kF32, DType::kF64}) {
     const auto plain = numbered_images(dtype);
-    const auto data = with_image_changes(plain, {.mean = {1.0, 2.0}, .deviation = {2.0}}, 1);
+    const auto data =
+        with_image_changes(plain, "labels", {.mean = {1.0, 2.0}, .deviation = {2.0}}, 1);
     for (const Split split : {Split::kTrain, Split::kValidation}) {
       const std::vector<float> before = image_of(*plain, split, 0, 1);
       const std::vector<float> after = image_of(*data, split, 0, 1);
@@ -74,7 +75,7 @@ TEST_CASE("image changes: normalisation, of each channel, of both splits and of 
 
 TEST_CASE("image changes: about half of the images that train are flipped, anew in each epoch") {
   const auto plain = numbered_images();
-  const auto data = with_image_changes(plain, {.flip = true}, 7);
+  const auto data = with_image_changes(plain, "labels", {.flip = true}, 7);
   int count = 0;
   int changed = 0;
   for (std::int64_t epoch = 0; epoch < 10; ++epoch) {
@@ -95,7 +96,7 @@ TEST_CASE("image changes: about half of the images that train are flipped, anew 
 
 TEST_CASE("image changes: a crop moves by up to so many pixels, zeros come in") {
   const auto plain = numbered_images();
-  const auto data = with_image_changes(plain, {.crop = 1}, 7);
+  const auto data = with_image_changes(plain, "labels", {.crop = 1}, 7);
   std::map<std::pair<int, int>, int> seen;
   for (std::int64_t epoch = 0; epoch < 20; ++epoch) {
     const std::vector<float> before = image_of(*plain, Split::kTrain, epoch, 3);
@@ -122,7 +123,7 @@ TEST_CASE("image changes: a crop moves by up to so many pixels, zeros come in") 
 }
 
 TEST_CASE("image changes: the same whatever else is in the batch") {
-  const auto data = with_image_changes(numbered_images(), {.flip = true, .crop = 2}, 3);
+  const auto data = with_image_changes(numbered_images(), "labels", {.flip = true, .crop = 2}, 3);
   const Batch batch = read_batch(*data, Split::kTrain, 4, {9, 2, kPaddingExample, 11});
   const Tensor& images = batch.tensors.front().second;
   const auto part = [&](std::size_t i) {
@@ -132,13 +133,13 @@ TEST_CASE("image changes: the same whatever else is in the batch") {
   CHECK(part(1) == image_of(*data, Split::kTrain, 4, 2));
   CHECK(part(3) == image_of(*data, Split::kTrain, 4, 11));
   CHECK(part(2) == std::vector<float>(24, 0.0F));
-  const auto other = with_image_changes(numbered_images(), {.flip = true, .crop = 2}, 4);
+  const auto other = with_image_changes(numbered_images(), "labels", {.flip = true, .crop = 2}, 4);
   CHECK(image_of(*other, Split::kTrain, 4, 2) != part(1));
 }
 
 TEST_CASE("image changes: data that are no images are refused") {
   const auto refused = [](std::shared_ptr<const Dataset> data, const ImageChanges& changes) {
-    const Error error = error_of([&] { with_image_changes(data, changes, 1); });
+    const Error error = error_of([&] { with_image_changes(data, "labels", changes, 1); });
     CHECK(error.code() == ErrorCode::kUsage);
     return std::string(error.message());
   };
@@ -152,6 +153,26 @@ TEST_CASE("image changes: data that are no images are refused") {
   CHECK(contains(
       refused(make_table_dataset(parse_data_spec("synthetic"), std::move(pair)), {.flip = true}),
       "'left' and 'right' could be it"));
+  // A mask would not move with its image; normalised it may be.
+  Table masked{.inputs = {}, .labels = {}, .description = Json::object({})};
+  masked.inputs.push_back(
+      {.name = "x", .values = Tensor({.dtype = DType::kF32, .shape = {20, 3, 4, 4}})});
+  masked.labels =
+      Column{.name = "mask", .values = Tensor({.dtype = DType::kI64, .shape = {20, 4, 4}})};
+  const std::shared_ptr<const Dataset> with_mask =
+      make_table_dataset(parse_data_spec("synthetic"), std::move(masked));
+  CHECK(contains(refused(with_mask, {.crop = 1}), "leave 'mask', which has a place for each"));
+  CHECK(with_image_changes(with_mask, "mask", {.mean = {0.5}, .deviation = {1}}, 1) != with_mask);
+
+  // Labels are no images.
+  Table numbers{.inputs = {}, .labels = {}, .description = Json::object({})};
+  numbers.inputs.push_back(
+      {.name = "ids", .values = Tensor({.dtype = DType::kI64, .shape = {20, 4}})});
+  numbers.labels =
+      Column{.name = "labels", .values = Tensor({.dtype = DType::kF32, .shape = {20, 4, 4}})};
+  CHECK(contains(
+      refused(make_table_dataset(parse_data_spec("synthetic"), std::move(numbers)), {.flip = true}),
+      "need an input of floats"));
   const std::string flowers =
       (std::filesystem::path(TRAINSCOPE_SOURCE_DIR) / "datasets/samples/flowers.csv").string();
   const std::shared_ptr<const Dataset> rows =

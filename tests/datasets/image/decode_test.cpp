@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "datasets/tensor_archive.h"
 #include "tests/engine/core/core_test_tools.h"
@@ -96,8 +97,14 @@ TEST_CASE("images: other sizes, as Pillow's BILINEAR") {
   // A line becomes any size without more memory than that takes.
   const Image line{
       .height = 1, .width = 100000, .channels = 1, .pixels = std::vector<std::uint8_t>(100000, 7)};
-  const Image covered = resized(line, {.height = 8, .width = 8}, Resize::kCover);
-  CHECK(covered.pixels == std::vector<std::uint8_t>(64, 7));
+  Image pole = line;
+  std::swap(pole.height, pole.width);
+  for (const Image* thin : {&line, &std::as_const(pole)}) {
+    for (const Resize how : {Resize::kCover, Resize::kStretch}) {
+      const Image small = resized(*thin, {.height = 8, .width = 8}, how);
+      CHECK(small.pixels == std::vector<std::uint8_t>(64, 7));
+    }
+  }
 }
 
 TEST_CASE("images: what is no image says so") {
@@ -106,7 +113,10 @@ TEST_CASE("images: what is no image says so") {
   CHECK(contains(message_of("\x89PNG\r\n\x1A\n"), "ends within its header"));
   CHECK(contains(message_of(png_header(std::string("\0\0\0\0", 4), std::string("\0\0\0\1", 4))),
                  "1 x 0 pixels"));
-  CHECK(contains(message_of(get(kImages / "cmyk.jpg")), "damaged JPEG"));
+  CHECK(contains(message_of(get(kImages / "cmyk.jpg")), "four colours (CMYK)"));
+  const std::string cmyk = get(kImages / "cmyk.jpg");
+  const Error on_opening = error_of([&] { image_size(bytes_of(cmyk), "a.jpg"); });
+  CHECK(contains(on_opening.message(), "four colours (CMYK)"));
   CHECK(contains(message_of("\xFF\xD8\xFF"), "damaged JPEG"));
 }
 
