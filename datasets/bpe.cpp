@@ -275,9 +275,15 @@ void BpeTokenizer::encode_piece(std::string_view bytes, std::vector<std::uint32_
 }
 
 std::vector<std::uint32_t> BpeTokenizer::encode(std::string_view text) const {
-  for_each_character(text, [](std::uint32_t, std::size_t) {});  // throws unless it is UTF-8
-  std::unordered_map<std::string_view, std::vector<std::uint32_t>> known;
+  KnownPieces known;
   std::vector<std::uint32_t> ids;
+  encode(text, known, ids);
+  return ids;
+}
+
+void BpeTokenizer::encode(std::string_view text, KnownPieces& known,
+                          std::vector<std::uint32_t>& ids) const {
+  for_each_character(text, [](std::uint32_t, std::size_t) {});  // throws unless it is UTF-8
   while (!text.empty()) {
     const std::string_view piece = text.substr(0, first_piece(text));
     text.remove_prefix(piece.size());
@@ -293,7 +299,6 @@ std::vector<std::uint32_t> BpeTokenizer::encode(std::string_view text) const {
                                ids.begin() + static_cast<std::ptrdiff_t>(before), ids.end()));
     }
   }
-  return ids;
 }
 
 std::string BpeTokenizer::decode(std::span<const std::uint32_t> ids) const {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,9 +38,20 @@ class BpeTokenizer {
   // The same as parts of the JSON file `name`: merges are strings "a b" or arrays ["a","b"].
   static BpeTokenizer from_json(const Json& vocabulary, const Json& merges, std::string_view name);
 
+  struct PieceHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view piece) const {
+      return std::hash<std::string_view>{}(piece);
+    }
+  };
+  using KnownPieces =
+      std::unordered_map<std::string, std::vector<std::uint32_t>, PieceHash, std::equal_to<>>;
+
   std::size_t size() const { return symbols_.size(); }
   // Throws kBadInput: not UTF-8, or a byte without a symbol.
   std::vector<std::uint32_t> encode(std::string_view text) const;
+  // Adds the ids; `known` has those of pieces that came before, also in other texts.
+  void encode(std::string_view text, KnownPieces& known, std::vector<std::uint32_t>& ids) const;
   // The bytes of the ids, which must be below size(); a text only when they are whole characters.
   std::string decode(std::span<const std::uint32_t> ids) const;
 

@@ -53,16 +53,17 @@ std::string text_of_line(std::string_view line, const std::string& field) {
 }
 
 std::vector<std::uint32_t> ids_of(const DataSpec& spec, const std::string& content,
-                                  const JsonTokenizer& tokenizer) {
+                                  const JsonTokenizer& tokenizer,
+                                  std::optional<std::uint32_t> end) {
   const std::string field = spec.option("field", "text");
-  const std::optional<std::uint32_t> end = end_token(spec, tokenizer);
   std::vector<std::uint32_t> ids;
+  BpeTokenizer::KnownPieces known;
   std::size_t number = 0;
   for (std::string_view line : split(content, '\n')) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     try {
-      const std::vector<std::uint32_t> found = tokenizer.encode(text_of_line(line, field));
+      const std::vector<std::uint32_t> found = tokenizer.encode(text_of_line(line, field), known);
       ids.insert(ids.end(), found.begin(), found.end());
     } catch (const Error& error) {
       throw Error(ErrorCode::kBadInput,
@@ -82,11 +83,13 @@ std::unique_ptr<Dataset> open_jsonl(const DataSpec& spec, const DatasetOptions& 
   const JsonTokenizer tokenizer = JsonTokenizer::read(tokenizer_file);
   check_vocabulary(spec, options, tokenizer.size(), fmt::format("has {} tokens", tokenizer.size()));
   const std::string content = read_text(spec.file());
-  std::vector<std::uint32_t> ids = ids_of(spec, content, tokenizer);
+  const std::optional<std::uint32_t> end = end_token(spec, tokenizer);
+  std::vector<std::uint32_t> ids = ids_of(spec, content, tokenizer, end);
   Json description = Json::object(
       {{"kind", spec.format},
        {"file", Json::list(spec.files)},
        {"field", spec.option("field", "text")},
+       {"end", end ? Json(static_cast<std::int64_t>(*end)) : Json()},
        {"size_bytes", content.size()},
        {"xxh3", hash_hex(hash_bytes(std::as_bytes(std::span(content))))},
        {"tokenizer_xxh3", hash_hex(hash_bytes(MappedFile::open(tokenizer_file).bytes()))},

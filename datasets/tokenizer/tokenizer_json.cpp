@@ -31,7 +31,10 @@ std::string type_of(const Json& part) {
 
 bool is_true(const Json& object, std::string_view key, bool otherwise = false) {
   const Json* found = present(object, key);
-  return found == nullptr ? otherwise : found->is_bool() && found->as_bool();
+  if (found == nullptr) return otherwise;
+  require(found->is_bool(), ErrorCode::kBadInput, "'{}' is {}: expected true or false", key,
+          name_of(found->type()));
+  return found->as_bool();
 }
 
 const Json& checked_model(const Json& json, std::string_view file) {
@@ -47,6 +50,10 @@ const Json& checked_model(const Json& json, std::string_view file) {
   for (const std::string_view key : {"byte_fallback", "ignore_merges"}) {
     if (is_true(*model, key)) refuse(file, fmt::format("has model.{}", key));
   }
+  const Json* dropout = present(*model, "dropout");
+  if (dropout != nullptr && !(dropout->is_number() && dropout->as_number() == 0.0)) {
+    refuse(file, "drops merges at random (model.dropout)");
+  }
   for (const std::string_view key : {"vocab", "merges"}) {
     if (present(*model, key) == nullptr) refuse(file, fmt::format("has no model.{}", key));
   }
@@ -57,6 +64,10 @@ const Json& checked_model(const Json& json, std::string_view file) {
 bool checked_pieces(const Json& json, std::string_view file) {
   if (const Json* normalizer = present(json, "normalizer")) {
     refuse(file, fmt::format("has a normalizer ({})", type_of(*normalizer)));
+  }
+  for (const std::string_view key : {"truncation", "padding"}) {
+    if (present(json, key) != nullptr)
+      refuse(file, fmt::format("brings texts to a length ({})", key));
   }
   const Json* pieces = present(json, "pre_tokenizer");
   if (pieces == nullptr) refuse(file, "has no pre_tokenizer");
@@ -102,35 +113,38 @@ std::optional<std::uint32_t> JsonTokenizer::added_token(std::string_view content
   return found == added_.end() ? std::nullopt : std::optional(found->id);
 }
 
-void JsonTokenizer::encode_plain(std::string_view text, std::vector<std::uint32_t>& ids) const {
+void JsonTokenizer::encode_plain(std::string_view text, BpeTokenizer::KnownPieces& known,
+                                 std::vector<std::uint32_t>& ids) const {
   if (text.empty()) return;
-  const bool add_space = prefix_space_ && text.front() != ' ';
-  const std::vector<std::uint32_t> found =
-      add_space ? bpe_.encode(" " + std::string(text)) : bpe_.encode(text);
-  ids.insert(ids.end(), found.begin(), found.end());
+  if (prefix_space_ && text.front() != ' ') {
+    bpe_.encode(" " + std::string(text), known, ids);
+  } else {
+    bpe_.encode(text, known, ids);
+  }
 }
 
-std::vector<std::uint32_t> JsonTokenizer::encode(std::string_view text) const {
+std::vector<std::uint32_t> JsonTokenizer::encode(std::string_view text,
+                                                 BpeTokenizer::KnownPieces& known) const {
   std::vector<std::uint32_t> ids;
-  while (!text.empty()) {
-    const AddedToken* first = nullptr;
-    std::size_t place = text.size();
-    for (const AddedToken& token : added_) {  // the longest of those at the same place
-      const std::size_t at = text.find(token.content);
-      if (at < place) {
-        place = at;
-        first = &token;
-      }
-    }
-    encode_plain(text.substr(0, place), ids);
-    if (first == nullptr) break;
-    require(first->is_plain, ErrorCode::kBadInput,
+  std::vector<std::size_t> next;  // place of each added token from `begin` on
+  for (const AddedToken& token : added_) next.push_back(text.find(token.content));
+  for (std::size_t begin = 0;;) {
+    // The first one, of those at the same place the longest: that stands first.
+    const auto first = std::ranges::min_element(next);
+    const bool found = first != next.end() && *first != std::string_view::npos;
+    const std::size_t place = found ? *first : text.size();
+    encode_plain(text.substr(begin, place - begin), known, ids);
+    if (!found) return ids;
+    const AddedToken& token = added_[static_cast<std::size_t>(first - next.begin())];
+    require(token.is_plain, ErrorCode::kBadInput,
             "the text holds '{}', which takes in the spaces around it",
-            printable(first->content, 60));
-    ids.push_back(first->id);
-    text.remove_prefix(place + first->content.size());
+            printable(token.content, 60));
+    ids.push_back(token.id);
+    begin = place + token.content.size();
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      if (next[i] < begin) next[i] = text.find(added_[i].content, begin);
+    }
   }
-  return ids;
 }
 
 }  // namespace trainscope

@@ -25,7 +25,8 @@ class JsonTokenizer {
   std::optional<std::uint32_t> added_token(std::string_view content) const;
   // Throws kBadInput: not UTF-8, a byte without a symbol, a token that takes in the spaces around
   // it.
-  std::vector<std::uint32_t> encode(std::string_view text) const;
+  // `known` as in BpeTokenizer::encode.
+  std::vector<std::uint32_t> encode(std::string_view text, BpeTokenizer::KnownPieces& known) const;
 
  private:
   struct AddedToken {
@@ -35,7 +36,8 @@ class JsonTokenizer {
   };
 
   explicit JsonTokenizer(BpeTokenizer bpe) : bpe_(std::move(bpe)) {}
-  void encode_plain(std::string_view text, std::vector<std::uint32_t>& ids) const;
+  void encode_plain(std::string_view text, BpeTokenizer::KnownPieces& known,
+                    std::vector<std::uint32_t>& ids) const;
 
   BpeTokenizer bpe_;
   std::vector<AddedToken> added_;  // longest first

@@ -40,7 +40,8 @@ struct Lines {
 
 Ints encoded(std::string_view text) {
   Ints ids;
-  for (const std::uint32_t id : JsonTokenizer::read(kTokenizer.string()).encode(text)) {
+  BpeTokenizer::KnownPieces known;
+  for (const std::uint32_t id : JsonTokenizer::read(kTokenizer.string()).encode(text, known)) {
     ids.push_back(id);
   }
   return ids;
@@ -64,6 +65,14 @@ TEST_CASE("jsonl: each text is encoded and ended, empty lines do not count") {
   CHECK(lines.ids(",end=<|end|>", other.size()) == other);
   const Ints none = joined({first, second});
   CHECK(lines.ids(",end=none", none.size() - 1) == Ints(none.begin(), none.end() - 1));
+  // A run goes on with the same end alone.
+  const auto recorded = [&](std::string_view rest) {
+    return open_dataset(lines.spec(rest), text_options(4))->description().at("end").dump();
+  };
+  CHECK(recorded("") == "0");
+  CHECK(recorded(",end=<|endoftext|>") == "0");
+  CHECK(recorded(",end=<|end|>") == "330");
+  CHECK(recorded(",end=none") == "null");
 }
 
 TEST_CASE("jsonl: another member is the text") {

@@ -35,10 +35,11 @@ TEST_CASE("tokenizer.json: ids are those of Hugging Face's library") {
     CHECK(tokenizer.size() == 331);
     CHECK(tokenizer.added_token("<|end|>") == 330);
     CHECK_FALSE(tokenizer.added_token("<|pad|>").has_value());
+    BpeTokenizer::KnownPieces known;
     for (const Json& each : expected.at(name).as_array()) {
       const std::string& text = each.at("text").as_string();
       CAPTURE(text);
-      Json ids = Json::list(tokenizer.encode(text));
+      Json ids = Json::list(tokenizer.encode(text, known));
       CHECK(ids.dump() == each.at("ids").dump());
     }
   }
@@ -62,6 +63,9 @@ TEST_CASE("tokenizer.json: what is read otherwise is refused by its name") {
   has(R"("merges":[)", R"("merges":[["a"],)", "merge 1: expected two symbols");
   has(R"({"id":330,)", R"({"id":-1,)", "added token without an id");
   has(R"("model":{)", R"("model":[],"was":{)", "no object 'model'");
+  has(R"("dropout":null)", R"("dropout":0.1)", "model.dropout");
+  has(R"("truncation":null)", R"("truncation":{"max_length":8})", "to a length (truncation)");
+  has(R"("padding":null)", R"("padding":{"pad_id":0})", "to a length (padding)");
 }
 
 TEST_CASE("tokenizer.json: a token that takes in spaces is refused where a text holds it") {
@@ -73,8 +77,9 @@ TEST_CASE("tokenizer.json: a token that takes in spaces is refused where a text 
   put(folder / "t.json",
       text.replace(at, part.size(), R"("content":"<|end|>","single_word":false,"lstrip":true)"));
   const JsonTokenizer tokenizer = JsonTokenizer::read((folder / "t.json").string());
-  CHECK(tokenizer.encode("a<|endoftext|>").back() == 0);
-  const Error error = error_of([&] { tokenizer.encode("a <|end|>"); });
+  BpeTokenizer::KnownPieces known;
+  CHECK(tokenizer.encode("a<|endoftext|>", known).back() == 0);
+  const Error error = error_of([&] { tokenizer.encode("a <|end|>", known); });
   CHECK(contains(error.message(), "'<|end|>', which takes in the spaces"));
 }
 
