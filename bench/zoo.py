@@ -322,7 +322,7 @@ def losses_of(run):
 
 
 def verdict(name, way, folder, program, mode):
-    """Of one export. Where an element lies on a kink, the runs part and each step is held against PyTorch
+    """Of one export. Where whole runs part, as at an element on a kink, each step is held against PyTorch
     on its own."""
     facts = json.loads((folder / "reference.json").read_text())
     result = whole_run(way, folder, program, mode, facts)
@@ -332,7 +332,7 @@ def verdict(name, way, folder, program, mode):
     why = zoo_steps.verdict(name, way, folder, program, facts)
     if why:
         return result | {"why": f"{result['why']}; {why}"}
-    return result | {"verdict": "equal by step", "why": f"a kink apart: {result['why']}"}
+    return result | {"verdict": "equal by step", "why": f"each step is right from our own parameters: {result['why']}"}
 
 
 def whole_run(way, folder, program, mode, facts):

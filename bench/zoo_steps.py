@@ -1,5 +1,5 @@
-"""Whether each step is PyTorch's on its own: where two runs part at an element on a kink, the later steps
-of both are right, from other parameters.
+"""Whether each step is PyTorch's on its own: where two runs part, as at an element on a kink, the later
+steps of both are right, from other parameters.
 
 After each of zoo.py's 5 steps our tensors go back by `export --names torch` into the module, which
 takes the next step in f64 and in f32. Our loss and parameters after that step must be those in f64 within
@@ -40,8 +40,6 @@ def worst_of_step(module, before, after, trained, inputs, labels, kind):
     narrow = one_step(module, inputs, labels, kind, False)
     worst = (0.0, "")
     for name in trained:
-        if name not in after:
-            continue
         right = truth[1][name].double()
         noise = float((narrow[1][name].double() - right).norm())
         limit = max(zoo.LIMIT * float(right.norm()), zoo.NOISE * noise, 1e-7)
@@ -51,6 +49,8 @@ def worst_of_step(module, before, after, trained, inputs, labels, kind):
 
 def verdict(name, way, folder, program, facts):
     """None, or why the steps are not PyTorch's one by one."""
+    if facts["truth"] != "f64":
+        return "the module has no f64"
     module, inputs, labels, kind = state_dict.fresh(name)
     before = {key: value.clone() for key, value in module.state_dict().items()}
     for step in range(1, zoo.STEPS + 1):
@@ -58,6 +58,9 @@ def verdict(name, way, folder, program, facts):
             after, losses = state_after(step, way, folder, program, facts)
         except (RuntimeError, json.JSONDecodeError, subprocess.SubprocessError) as error:
             return f"step {step}: {error}"
+        missing = [each for each in facts["trained"] if each not in after]
+        if missing:
+            return f"step {step}: {missing[:3]} did not come back"
         (worst, at), truth, narrow = worst_of_step(module, before, after, facts["trained"], inputs,
                                                    labels, kind)
         limit = max(zoo.LIMIT * abs(truth), zoo.NOISE * abs(narrow - truth))
