@@ -32,8 +32,8 @@ std::string what_it_does(const CallFault& fault) {
 }
 
 std::string command_for_call(const CallFault& fault, const std::string& run) {
-  const std::string node = fault.source.empty() ? "" : fmt::format(" --at '{}'", fault.source);
-  return fmt::format("trainscope inspect {} --calls{}", run, node);
+  const std::string node = fault.source.empty() ? "" : " --at " + shell_word(fault.source);
+  return fmt::format("trainscope inspect {} --calls{}", shell_word(run), node);
 }
 
 Json check_json(const ProgramCheck& check) {

@@ -107,7 +107,8 @@ def live_bytes(plan):
 
 def errors_between(first, second):
     """{(step, micro_batch, key): relative L2 error} of the rows that two traces share, from their
-    sketches: the norm of the difference over the larger of the two norms; 0 where both are."""
+    sketches: the norm of the difference over the larger of the two norms; 0 where both are, infinite
+    where one is not finite."""
     places = {(row.step, row.micro_batch, row.key()): at for at, row in enumerate(second.rows)}
     errors = {}
     for at, row in enumerate(first.rows):
@@ -116,5 +117,8 @@ def errors_between(first, second):
             continue
         norm = max(row.statistics.l2, second.rows[places[key]].statistics.l2)
         gap = estimated_norm(first.sketch(at) - second.sketch(places[key]))
-        errors[key] = gap / norm if norm > 0.0 else 0.0
+        if not (numpy.isfinite(norm) and numpy.isfinite(gap)):
+            errors[key] = numpy.inf
+        else:
+            errors[key] = gap / norm if norm > 0.0 else 0.0
     return errors

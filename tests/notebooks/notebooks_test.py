@@ -191,6 +191,7 @@ class NotebooksTest(unittest.TestCase):
         self.near(points[:, 1], [row["flops"] / row["ms"] * 1e-6 for row in rows], 1e-6)
         machine = json.loads((RUN / "manifest.json").read_text(encoding="utf-8"))["machine"]
         peak = machine["flops_per_second"]["f32"]["one"] / 1e9  # the run has one thread
+        self.assertEqual(len(machine["levels"]), len(names["ax"].lines))
         for level, drawn_line in zip(machine["levels"], names["ax"].lines):
             x, y = (numpy.asarray(each, float) for each in drawn_line.get_data())
             self.near(y, numpy.minimum(peak, level["read"]["one"] / 1e9 * x))

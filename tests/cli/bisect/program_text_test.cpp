@@ -56,7 +56,7 @@ TEST_CASE("program text: the part to blame, or none of them") {
   const Outcome blamed = print(found, "run");
   CHECK(blamed.exit_code == 9);
   CHECK(blamed.text.starts_with("culprit: recompute: backward, call 57, "));
-  CHECK(blamed.text.ends_with("see: trainscope inspect run --calls --at '/1/Relu'\n"));
+  CHECK(blamed.text.ends_with("see: trainscope inspect run --calls --at /1/Relu\n"));
   CHECK(blamed.facts.at("culprit").at("stage").as_string() == "recompute");
   found.to_blame = "";
   const Outcome of_none = print(found, "run");
