@@ -52,6 +52,7 @@ files_in_memory() {
     ((${free:-0} >= least)) || return 0
   done
   TMPDIR="$(mktemp -d "$shared/trainscope-tests-XXXXXX")"
+  chmod 755 "$TMPDIR"  # a test starts programs in it as another user
   trap 'rm -rf "$TMPDIR"' EXIT
   cp /bin/true "$TMPDIR/true"
   if "$TMPDIR/true" 2>"$logs/files-in-memory.log"; then

@@ -10,7 +10,8 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "debug or release flags" FORCE)
 endif()
 
-find_program(TRAINSCOPE_CCACHE ccache)
+# Who edits sources wants ccache, and then each compiled alone; who builds once is done sooner without.
+set(TRAINSCOPE_CCACHE "" CACHE STRING "A compiler cache, such as ccache, and each source compiled alone")
 if(TRAINSCOPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TRAINSCOPE_CCACHE}")
 endif()
