@@ -4,24 +4,168 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "kernels/api/conversion.h"
+#include "profiler/numerics/widest.h"
 
 namespace trainscope::profiler {
 namespace {
 
 constexpr std::size_t kBlockElements = 4096;
+constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // bytes
 
-// Sums over four lanes, as a compiler cannot split a sum of its own accord.
-template <typename F>
-double lane_sum(std::span<const double> elements, F term) {
-  double lanes[4] = {};
-  std::size_t i = 0;
-  for (; i + 4 <= elements.size(); i += 4) {
-    for (std::size_t lane = 0; lane < 4; ++lane) lanes[lane] += term(elements[i + lane]);
+// Elements as f64: where they lie, or in `block`.
+std::span<const double> in_f64(DType dtype, std::span<const std::byte> bytes,
+                               std::vector<double>& block) {
+  const std::size_t elements = bytes.size() / size_of(dtype);
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % sizeof(double) == 0;
+  if (dtype == DType::kF64 && is_aligned) {
+    return {reinterpret_cast<const double*>(bytes.data()), elements};
   }
-  for (; i < elements.size(); ++i) lanes[0] += term(elements[i]);
+  if (dtype == DType::kF32 && is_aligned) {
+    const auto* const from = reinterpret_cast<const float*>(bytes.data());
+    double* const to = block.data();
+    in_widest_registers([=] {
+#pragma GCC ivdep
+      for (std::size_t i = 0; i < elements; ++i) to[i] = from[i];
+    });
+    return {to, elements};
+  }
+  // Conversion reads elements alone: the const of its argument's type is lost, not broken.
+  convert_elements({.dtype = dtype, .data = const_cast<std::byte*>(bytes.data())},
+                   {.dtype = DType::kF64, .data = block.data()},
+                   static_cast<std::int64_t>(elements));
+  return {block.data(), elements};
+}
+
+// f(elements of a block, in f64), of whole elements in their order.
+template <class F>
+void for_blocks(DType dtype, std::span<const std::byte> bytes, F f) {
+  std::vector<double> block(kBlockElements);
+  const std::size_t most = kBlockElements * size_of(dtype);
+  for (std::size_t at = 0; at < bytes.size(); at += most) {
+    f(in_f64(dtype, bytes.subspan(at, std::min(most, bytes.size() - at)), block));
+  }
+}
+
+// Adds the elements of `bytes`, which stand from position `first` on.
+void sketch_elements(DType dtype, std::span<const std::byte> bytes, std::uint64_t first,
+                     Sketch& sketch) {
+  for_blocks(dtype, bytes, [&](std::span<const double> elements) {
+    add_to_sketch(elements, first, sketch);
+    first += elements.size();
+  });
+}
+
+// f() on a thread of its own while g() runs; where there can be none, before it.
+template <class F, class G>
+void run_beside(F f, G g) {
+  std::optional<std::jthread> other;
+  try {
+    other.emplace(f);
+  } catch (const std::system_error&) {
+    f();
+  }
+  g();
+}
+
+// Of a block, in one pass, over four lanes each, as a compiler cannot split a sum of its own
+// accord.
+struct BlockSums {
+  double all = 0.0;
+  double squares = 0.0;
+  double magnitudes = 0.0;
+  double least = std::numeric_limits<double>::infinity();
+  double most = -std::numeric_limits<double>::infinity();
+  std::int64_t zeros = 0;
+};
+
+constexpr std::size_t kLanes = 4;
+using Lanes [[gnu::vector_size(sizeof(double) * kLanes)]] = double;
+using LaneCounts [[gnu::vector_size(sizeof(std::int64_t) * kLanes)]] = std::int64_t;
+
+struct LaneSums {
+  Lanes all{};
+  Lanes squares{};
+  Lanes magnitudes{};
+  Lanes least = Lanes{} + std::numeric_limits<double>::infinity();
+  Lanes most = Lanes{} - std::numeric_limits<double>::infinity();
+  LaneCounts zeros{};
+
+  void add(const Lanes& x) {
+    all += x;
+    squares += x * x;
+    magnitudes += x < 0.0 ? -x : x;
+    least = x < least ? x : least;
+    most = x > most ? x : most;
+    zeros -= x == 0.0;  // true is -1
+  }
+};
+
+template <class Vector>
+auto sum_of(const Vector& lanes) {
   return lanes[0] + lanes[1] + lanes[2] + lanes[3];
+}
+
+// f(the next four elements), of so many as are whole lanes; their number.
+template <class F>
+[[gnu::always_inline]] inline std::size_t for_lanes(std::span<const double> elements, F f) {
+  std::size_t i = 0;
+  for (; i + kLanes <= elements.size(); i += kLanes) {
+    Lanes x;
+    std::memcpy(&x, elements.data() + i, sizeof x);
+    f(x);
+  }
+  return i;
+}
+
+BlockSums sums_of(std::span<const double> elements) {
+  LaneSums sums;
+  std::size_t done = 0;
+  in_four_lanes([&] {
+    LaneSums these;
+    done = for_lanes(elements, [&these](const Lanes& x) { these.add(x); });
+    sums = these;
+  });
+  BlockSums result;
+  for (const double x : elements.subspan(done)) {
+    sums.all[0] += x;
+    sums.squares[0] += x * x;
+    sums.magnitudes[0] += std::abs(x);
+    result.least = std::min(result.least, x);
+    result.most = std::max(result.most, x);
+    result.zeros += x == 0.0 ? 1 : 0;
+  }
+  result.all = sum_of(sums.all);
+  result.squares = sum_of(sums.squares);
+  result.magnitudes = sum_of(sums.magnitudes);
+  result.zeros += sum_of(sums.zeros);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    result.least = std::min(result.least, sums.least[lane]);
+    result.most = std::max(result.most, sums.most[lane]);
+  }
+  return result;
+}
+
+double squares_around(std::span<const double> elements, double mean) {
+  Lanes sums{};
+  std::size_t done = 0;
+  in_four_lanes([&] {
+    Lanes these{};
+    done = for_lanes(elements, [&these, mean](const Lanes& x) {
+      const Lanes apart = x - mean;
+      these += apart * apart;
+    });
+    sums = these;
+  });
+  for (const double x : elements.subspan(done)) sums[0] += (x - mean) * (x - mean);
+  return sum_of(sums);
 }
 
 // Sums of finite numbers may be beyond the largest one.
@@ -39,17 +183,15 @@ void TensorSummary::divide(double divisor) {
 }
 
 void TensorSummarizer::add(std::span<const std::byte> bytes) {
-  hasher_.bytes(bytes);
-  const std::size_t width = size_of(dtype_);
-  block_.resize(kBlockElements);
-  for (std::size_t at = 0; at < bytes.size(); at += kBlockElements * width) {
-    const std::size_t elements = std::min(kBlockElements, (bytes.size() - at) / width);
-    // Conversion reads elements alone: the const of its argument's type is lost, not broken.
-    convert_elements({.dtype = dtype_, .data = const_cast<std::byte*>(bytes.data() + at)},
-                     {.dtype = DType::kF64, .data = block_.data()},
-                     static_cast<std::int64_t>(elements));
-    add_block({block_.data(), elements});
-  }
+  const auto first = static_cast<std::uint64_t>(counted_.count);
+  const auto sketch = [&] { sketch_elements(dtype_, bytes, first, sketch_); };
+  const auto rest = [&] {
+    hasher_.bytes(bytes);
+    for_blocks(dtype_, bytes, [this](std::span<const double> block) { add_statistics(block); });
+  };
+  if (threads_ > 1 && bytes.size() >= kWorthAThread) return run_beside(sketch, rest);
+  sketch();
+  rest();
 }
 
 void TensorSummarizer::count_special(double element) {
@@ -58,34 +200,32 @@ void TensorSummarizer::count_special(double element) {
   if (element == -std::numeric_limits<double>::infinity()) ++counted_.negative_infinite;
 }
 
-void TensorSummarizer::add_block(std::span<const double> elements) {
-  add_to_sketch(elements, static_cast<std::uint64_t>(counted_.count), sketch_);
+void TensorSummarizer::add_statistics(std::span<const double> elements) {
   const std::int64_t before = counted_.finite();
   counted_.count += static_cast<std::int64_t>(elements.size());
-  const double all = lane_sum(elements, [](double x) { return x; });
+  BlockSums sums = sums_of(elements);
   std::vector<double> finite;  // the elements again, where some are not
-  if (!std::isfinite(all)) {
+  if (!std::isfinite(sums.all)) {
     for (const double x : elements) {
       if (std::isfinite(x)) finite.push_back(x);
       count_special(x);
     }
     elements = finite;
+    sums = sums_of(elements);
   }
   if (elements.empty()) return;
   const auto here = static_cast<double>(elements.size());
-  const double mean = lane_sum(elements, [](double x) { return x; }) / here;
-  const double squares = lane_sum(elements, [mean](double x) { return (x - mean) * (x - mean); });
+  const double mean = sums.all / here;
   const double total = static_cast<double>(before) + here;
   const double apart = mean - mean_;
-  squares_ += squares + apart * apart * static_cast<double>(before) * here / total;
+  squares_ +=
+      squares_around(elements, mean) + apart * apart * static_cast<double>(before) * here / total;
   mean_ += apart * here / total;
-  sum_of_squares_ += lane_sum(elements, [](double x) { return x * x; });
-  counted_.l1 += lane_sum(elements, [](double x) { return std::abs(x); });
-  for (const double x : elements) {
-    counted_.zeros += x == 0.0 ? 1 : 0;
-    least_ = std::min(least_, x);
-    most_ = std::max(most_, x);
-  }
+  sum_of_squares_ += sums.squares;
+  counted_.l1 += sums.magnitudes;
+  counted_.zeros += sums.zeros;
+  least_ = std::min(least_, sums.least);
+  most_ = std::max(most_, sums.most);
 }
 
 TensorSummary TensorSummarizer::summary() const {
@@ -101,10 +241,25 @@ TensorSummary TensorSummarizer::summary() const {
   return result;
 }
 
-TensorSummary summary_of(DType dtype, std::span<const std::byte> bytes) {
-  TensorSummarizer summarizer(dtype);
+TensorSummary summary_of(DType dtype, std::span<const std::byte> bytes, int threads) {
+  TensorSummarizer summarizer(dtype, threads);
   summarizer.add(bytes);
   return summarizer.summary();
+}
+
+Sketch sketch_of(DType dtype, std::span<const std::byte> bytes, int threads) {
+  const std::size_t elements = bytes.size() / size_of(dtype);
+  Sketch sketch{};
+  if (threads < 2 || bytes.size() < kWorthAThread) {
+    sketch_elements(dtype, bytes, 0, sketch);
+    return sketch;
+  }
+  const std::size_t half = elements / 2;
+  Sketch second{};
+  run_beside([&] { sketch_elements(dtype, bytes.subspan(half * size_of(dtype)), half, second); },
+             [&] { sketch_elements(dtype, bytes.first(half * size_of(dtype)), 0, sketch); });
+  for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] += second[i];
+  return sketch;
 }
 
 }  // namespace trainscope::profiler

@@ -21,7 +21,7 @@ using profiler::TracePhase;
 using profiler::TraceRow;
 
 // Tensors are read in pieces of so many bytes: a copy of the largest may not fit.
-constexpr std::size_t kPieceBytes = std::size_t{1} << 18;
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 double scalar_of(const Tensor& tensor) { return convert(tensor, DType::kF64).values<double>()[0]; }
 
@@ -211,7 +211,7 @@ void NumericsRecorder::record_unfused(ValueId id, const Tensor& tensor) {
   if (!wanted_.has(as)) return;
   TraceRow row = row_of(unfused_->graph(), id, as);
   const std::span<const std::byte> bytes(tensor.data(), tensor.bytes());
-  const profiler::TensorSummary summary = profiler::summary_of(tensor.dtype(), bytes);
+  const profiler::TensorSummary summary = profiler::summary_of(tensor.dtype(), bytes, threads());
   const double divisor = unfused_->divisor_of(as);
   if (wanted_.has_elements(as))
     keep_elements(row, tensor.type(), {bytes.begin(), bytes.end()}, divisor);
@@ -228,7 +228,7 @@ void NumericsRecorder::record_output(CallId id, std::size_t k) {
   const auto found =
       unfinished_
           .try_emplace(output.value,
-                       Unfinished{.summarizer = profiler::TensorSummarizer(type.dtype)})
+                       Unfinished{.summarizer = profiler::TensorSummarizer(type.dtype, threads())})
           .first;
   Unfinished& tensor = found->second;
   const bool keep = wanted_.has_elements(as);
@@ -250,7 +250,7 @@ void NumericsRecorder::record_output(CallId id, std::size_t k) {
 
 void NumericsRecorder::record_kept(ValueId value, TracePhase phase) {
   const TensorType& type = executor_->program().graph.value(value).type;
-  profiler::TensorSummarizer summarizer(type.dtype);
+  profiler::TensorSummarizer summarizer(type.dtype, threads());
   const bool keep = wanted_.has_elements(values_->of(value));
   std::vector<std::byte> elements;
   const auto bytes = static_cast<std::uint64_t>(type.bytes());

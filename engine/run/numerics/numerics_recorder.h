@@ -65,6 +65,7 @@ class NumericsRecorder final : public RunEvents, public ExecutionEvents {
   void record_kept(ValueId value, profiler::TracePhase phase);
   void record_states();
   void read_states();
+  int threads() const { return run_.compile.lower.threads; }
   bool computes_again() const { return unfused_ != nullptr || oracle_due_; }
   void compute_again();
   void record_oracle();

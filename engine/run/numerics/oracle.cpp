@@ -2,11 +2,13 @@
 #include "engine/run/numerics/oracle.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <optional>
 #include <utility>
 
+#include "engine/core/system/freed_memory.h"
 #include "engine/run/numerics/trace_rows.h"
 
 namespace trainscope {
@@ -77,18 +79,126 @@ Tensors upcast(const Tensors& tensors) {
   return result;
 }
 
-profiler::TensorSummary summary_of(const Tensor& tensor) {
-  return profiler::summary_of(tensor.dtype(), {tensor.data(), tensor.bytes()});
+std::span<const std::byte> bytes_of(const Tensor& tensor) {
+  return {tensor.data(), tensor.bytes()};
 }
 
-// `divisor`: of the tensor's elements.
-double relative_error(const Tensor& tensor, double divisor, const OracleRow& truth) {
-  const double l2 = truth.row.statistics.l2;
-  if (l2 == 0.0) return 0.0;
-  profiler::TensorSummary summary = summary_of(tensor);
-  summary.divide(divisor);
-  return profiler::estimated_distance(summary.sketch, truth.sketch) / l2;
+// By what other orders of the batch are compared: the first elements of a large value, as noise is
+// alike all over it.
+constexpr std::size_t kHeadElements = std::size_t{1} << 18;
+
+std::size_t head_bytes(const Tensor& tensor) {
+  return std::min(tensor.bytes(), kHeadElements * size_of(tensor.dtype()));
 }
+
+// The head of the tensor whose examples stand in it as `order` says.
+std::vector<std::byte> reordered_head(const Tensor& tensor, const Order& order) {
+  const std::size_t block = tensor.bytes() / order.size();
+  std::vector<std::byte> head;
+  for (std::size_t i = 0; head.size() < head_bytes(tensor); ++i) {
+    const std::byte* const example = tensor.data() + static_cast<std::size_t>(order[i]) * block;
+    head.insert(head.end(), example, example + std::min(block, head_bytes(tensor) - head.size()));
+  }
+  return head;
+}
+
+double l2_of(std::span<const std::byte> doubles) {
+  double sum = 0.0;
+  for (std::size_t at = 0; at < doubles.size(); at += sizeof(double)) {
+    double element = 0.0;
+    std::memcpy(&element, doubles.data() + at, sizeof element);
+    sum += element * element;
+  }
+  return std::sqrt(sum);
+}
+
+// What elements should be: their sketch and norm.
+struct Expected {
+  profiler::Sketch sketch{};
+  double l2 = 0.0;
+};
+
+// A tensor is divided by `divisor`, as that of the truth was.
+double relative_error(const Expected& expected, DType dtype, std::span<const std::byte> bytes,
+                      double divisor, int threads) {
+  if (expected.l2 == 0.0) return 0.0;
+  profiler::Sketch sketch = profiler::sketch_of(dtype, bytes, threads);
+  for (double& bucket : sketch) bucket /= divisor;
+  return profiler::estimated_distance(sketch, expected.sketch) / expected.l2;
+}
+
+// Fills rows: first by the truth, then by steps in f32.
+class NoiseMeasurement {
+ public:
+  explicit NoiseMeasurement(int threads) : threads_(threads) {}
+
+  void take_truth(const UnfusedStep& step, ValueId id, const Tensor& tensor) {
+    if (!is_float(tensor.dtype())) return;
+    const TracedAs& as = step.values().of(id);
+    if (as.kind == profiler::TraceKind::kOwn) return;
+    profiler::TraceRow row = trace_row(step.graph(), id, as);
+    if (!by_key_.emplace(row.key(), rows_.size()).second) return;
+    profiler::TensorSummary summary =
+        profiler::summary_of(tensor.dtype(), bytes_of(tensor), threads_);
+    summary.divide(step.divisor_of(as));
+    row.order = static_cast<std::int64_t>(rows_.size());
+    row.statistics = summary.statistics;
+    row.hash = summary.hash;
+    rows_.push_back({.row = std::move(row), .sketch = summary.sketch});
+    heads_.push_back(head_of(tensor, step.divisor_of(as)));
+  }
+
+  // A value of the batch as it is (null) or in another order.
+  void compare(const UnfusedStep& step, ValueId id, const Tensor& tensor, const Order* order) {
+    const TracedAs& as = step.values().of(id);
+    const auto found = by_key_.find(trace_row(step.graph(), id, as).key());
+    if (found == by_key_.end()) return;
+    OracleRow& row = rows_[found->second];
+    const double divisor = step.divisor_of(as);
+    if (order == nullptr) {
+      const Expected all{.sketch = row.sketch, .l2 = row.row.statistics.l2};
+      row.noise = std::max(
+          row.noise, relative_error(all, tensor.dtype(), bytes_of(tensor), divisor, threads_));
+      return;
+    }
+    const double error = error_in(*order, as, tensor, divisor, heads_[found->second]);
+    if (error <= kMostNoise) row.noise = std::max(row.noise, error);
+  }
+
+  std::vector<OracleRow> rows() && { return std::move(rows_); }
+
+ private:
+  Expected head_of(const Tensor& tensor, double divisor) const {
+    const std::span<const std::byte> head = bytes_of(tensor).first(head_bytes(tensor));
+    Expected expected{.sketch = profiler::sketch_of(tensor.dtype(), head, threads_)};
+    for (double& bucket : expected.sketch) bucket /= divisor;
+    expected.l2 = tensor.dtype() == DType::kF64
+                      ? l2_of(head) / divisor
+                      : profiler::summary_of(tensor.dtype(), head, 1).statistics.l2 / divisor;
+    return expected;
+  }
+
+  double error_in(const Order& order, const TracedAs& as, const Tensor& tensor, double divisor,
+                  const Expected& head) const {
+    const auto error_of = [&](std::span<const std::byte> bytes) {
+      return relative_error(head, tensor.dtype(), bytes, divisor, threads_);
+    };
+    const bool is_act = as.kind == profiler::TraceKind::kActivation ||
+                        as.kind == profiler::TraceKind::kActivationGradient;
+    double error = kMostNoise + 1.0;
+    if (is_act && holds_blocks(tensor.type().shape, 0, order.size())) {
+      error = error_of(reordered_head(tensor, inverse(order)));
+    }
+    // What has no examples there, or is as long by chance: a sum over them.
+    if (error <= kMostNoise) return error;
+    return std::min(error, error_of(bytes_of(tensor).first(head_bytes(tensor))));
+  }
+
+  int threads_;
+  std::vector<OracleRow> rows_;
+  std::vector<Expected> heads_;  // of each row
+  std::map<std::string, std::size_t> by_key_;
+};
 
 }  // namespace
 
@@ -111,55 +221,29 @@ Tensor reordered(const Tensor& tensor, int axis, const Order& order) {
 }
 
 Oracle::Oracle(const OnnxModel& model, const CompileOptions& options)
-    : single_(model, options), truth_(model, in_f64(options)) {}
+    : single_(model, options), truth_(model, in_f64(options)), threads_(options.lower.threads) {}
 
 std::vector<OracleRow> Oracle::rows(const Tensors& batch, const BatchAxes& axes,
                                     const Tensors& others) const {
-  std::vector<OracleRow> rows;
-  std::map<std::string, std::size_t> by_key;
+  const KeepsFreedMemory keeps_memory;  // between the values of five steps
+  NoiseMeasurement noise(threads_);
   Tensors given = upcast(others);
   for (auto& [name, tensor] : upcast(batch)) given.insert_or_assign(name, tensor);
-  truth_.run(given, [&](ValueId id, const Tensor& tensor) {
-    if (!is_float(tensor.dtype())) return;
-    const TracedAs& as = truth_.values().of(id);
-    if (as.kind == profiler::TraceKind::kOwn) return;
-    profiler::TensorSummary summary = summary_of(tensor);
-    summary.divide(truth_.divisor_of(as));
-    profiler::TraceRow row = trace_row(truth_.graph(), id, as);
-    row.order = static_cast<std::int64_t>(rows.size());
-    row.statistics = summary.statistics;
-    row.hash = summary.hash;
-    if (by_key.emplace(row.key(), rows.size()).second) {
-      rows.push_back({.row = std::move(row), .sketch = summary.sketch});
-    }
-  });
+  truth_.run(given,
+             [&](ValueId id, const Tensor& tensor) { noise.take_truth(truth_, id, tensor); });
   const auto compare = [&](const Order* order) {
     Tensors inputs = order == nullptr ? batch : in_order(batch, axes, *order);
     inputs.insert(others.begin(), others.end());
     single_.run(inputs, [&](ValueId id, const Tensor& tensor) {
-      const TracedAs& as = single_.values().of(id);
-      const auto found = by_key.find(trace_row(single_.graph(), id, as).key());
-      if (found == by_key.end()) return;
-      OracleRow& row = rows[found->second];
-      const bool is_act = as.kind == profiler::TraceKind::kActivation ||
-                          as.kind == profiler::TraceKind::kActivationGradient;
-      const bool moves =
-          order != nullptr && is_act && holds_blocks(tensor.type().shape, 0, order->size());
-      const double divisor = single_.divisor_of(as);
-      double error = relative_error(tensor, divisor, row);
-      // What has its examples there, or is as long by chance: a sum over them.
-      if (moves) {
-        const Tensor back = reordered(tensor, 0, inverse(*order));
-        error = std::min(error, relative_error(back, divisor, row));
-      }
-      if (order == nullptr || error <= kMostNoise) row.noise = std::max(row.noise, error);
+      noise.compare(single_, id, tensor, order);
     });
   };
   compare(nullptr);
   const std::int64_t examples = examples_of(batch, axes);
-  if (examples < 2) return rows;
-  for (const Order& order : other_orders(examples)) compare(&order);
-  return rows;
+  if (examples >= 2) {
+    for (const Order& order : other_orders(examples)) compare(&order);
+  }
+  return std::move(noise).rows();
 }
 
 }  // namespace trainscope

@@ -18,8 +18,9 @@ struct OracleRow {
   profiler::TraceRow row;  // without step and micro-batch; dtype f64
   profiler::Sketch sketch{};
   // The largest L2 error of f32 over the L2 norm: of the batch as it is, and of its examples in
-  // three other orders. An order of which the error is above kMostNoise does not count: the value
-  // has its examples elsewhere than in its first axis, or draws numbers by position.
+  // three other orders, of these by the first 2^18 elements alone. An order of which the error is
+  // above kMostNoise does not count: the value has its examples elsewhere than in its first axis,
+  // or draws numbers by position.
   double noise = 0.0;
 };
 inline constexpr double kMostNoise = 1e-2;
@@ -37,6 +38,7 @@ class Oracle {
  private:
   UnfusedStep single_;
   UnfusedStep truth_;
+  int threads_;
 };
 
 // The same tensor with its examples in another order; `order` gives for each place of the result

@@ -39,6 +39,12 @@ TEST_CASE("sketch: pieces add up to the whole, and what is not finite is left ou
   add_to_sketch({elements.data(), 300}, 0, pieces);
   add_to_sketch({elements.data() + 300, 700}, 300, pieces);
   CHECK(pieces == whole);
+  Sketch by_place{};
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const SketchPlace place = sketch_place(i);
+    by_place[static_cast<std::size_t>(place.bucket)] += place.negative ? -elements[i] : elements[i];
+  }
+  CHECK(by_place == whole);
   elements[7] = std::numeric_limits<double>::quiet_NaN();
   elements[8] = std::numeric_limits<double>::infinity();
   Sketch finite{};

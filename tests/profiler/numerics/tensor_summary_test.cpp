@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -48,6 +49,32 @@ TEST_CASE("summary: pieces give what the whole gives") {
   CHECK(sum.statistics.deviation == doctest::Approx(whole.statistics.deviation).epsilon(1e-12));
   CHECK(whole.statistics.mean == doctest::Approx(5.0).epsilon(0.01));
   CHECK(whole.statistics.deviation == doctest::Approx(1.0).epsilon(0.05));
+}
+
+TEST_CASE("summary: two threads give the bits of one, in f32, f64 and bf16") {
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16}) {
+    constexpr std::int64_t kElements = 200'003;
+    Tensor values(TensorType{.dtype = DType::kF64, .shape = Shape{kElements}});
+    for (std::size_t i = 0; i < kElements; ++i) {
+      values.values<double>()[i] = 3.0 + random_normal(3, 4, i);
+    }
+    values.values<double>()[150'000] = std::numeric_limits<double>::infinity();
+    const Tensor tensor = convert(values, dtype);
+    const TensorSummary one = summary_of(dtype, bytes_of(tensor), 1);
+    const TensorSummary two = summary_of(dtype, bytes_of(tensor), 2);
+    CHECK(two.statistics == one.statistics);
+    CHECK(two.sketch == one.sketch);
+    CHECK(two.hash == one.hash);
+    CHECK(sketch_of(dtype, bytes_of(tensor), 1) == one.sketch);
+    const Sketch shared = sketch_of(dtype, bytes_of(tensor), 2);
+    CHECK(estimated_distance(shared, one.sketch) <= 1e-12 * one.statistics.l2);
+    // Bytes that begin where no double may.
+    std::vector<std::byte> moved(tensor.bytes() + size_of(dtype));
+    std::ranges::copy(bytes_of(tensor),
+                      moved.begin() + static_cast<std::ptrdiff_t>(size_of(dtype)));
+    CHECK(summary_of(dtype, std::span<const std::byte>(moved).subspan(size_of(dtype))).sketch ==
+          one.sketch);
+  }
 }
 
 TEST_CASE("summary: NaN and infinities are counted, and left out of the rest") {
