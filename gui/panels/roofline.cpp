@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "engine/plan_classes.h"
 #include "gui/panels/empty_state.h"
@@ -160,21 +162,38 @@ void draw_points(Ui& ui, Workbench& workbench, const Plot& plot, const RooflineS
   ui.canvas().ring(at, radius_of(point) + 3.0F, {.color = ui.theme().accent, .width = 2.0F});
 }
 
-void draw_legend(Ui& ui, const PlanView& plan, const RooflineState& state, Rect rest) {
+// The places of the legend whose ops have points.
+std::vector<std::size_t> places_seen(const PlanView& plan, const RooflineState& state) {
   std::array<bool, kLegendPlaces> there = {};
   for (const RooflinePoint& point : state.roofline.points) {
     const std::uint32_t call =
         first_call_of(plan, state.rows.table.rows[point.row], group_of(state));
     if (call != kNoRow) there[legend_place(class_of(plan, plan.calls[call]))] = true;
   }
+  std::vector<std::size_t> places;
   for (std::size_t i = 0; i < kLegendPlaces; ++i) {
-    if (!there[i]) continue;
-    const std::string_view name = name_of(class_at(i));
-    const float width = ui.width(name, Face::kSmall) + 28.0F;
-    if (width > rest.width) return;
-    const Rect place = take_left(rest, width);
-    ui.canvas().circle({place.x + 6.0F, place.center().y}, 5.0F, color_at(ui.theme(), i));
-    ui.text({place.x + 15.0F, place.y, place.width - 15.0F, place.height}, name,
+    if (there[i]) places.push_back(i);
+  }
+  return places;
+}
+
+float legend_width(Ui& ui, std::size_t place) {
+  return ui.width(name_of(class_at(place)), Face::kSmall) + 28.0F;
+}
+
+// In the bar, or where that has not the room, in rows below it, which are taken from `rest`.
+void draw_legend(Ui& ui, std::span<const std::size_t> places, Rect bar, Rect& rest) {
+  float needed = 0.0F;
+  for (const std::size_t place : places) needed += legend_width(ui, place);
+  const bool below = needed > bar.width;
+  const auto next_row = [&] { return take_top(rest, ui.row_height()).inset(6.0F, 0.0F); };
+  Rect row = below ? next_row() : bar;
+  for (const std::size_t place : places) {
+    const float width = legend_width(ui, place);
+    if (below && width > row.width) row = next_row();
+    const Rect at = take_left(row, width);
+    ui.canvas().circle({at.x + 6.0F, at.center().y}, 5.0F, color_at(ui.theme(), place));
+    ui.text({at.x + 15.0F, at.y, at.width - 15.0F, at.height}, name_of(class_at(place)),
             {.face = Face::kSmall, .color = ui.theme().soft_ink});
   }
 }
@@ -202,7 +221,7 @@ void draw_roofline(Ui& ui, Workbench& workbench, const Rect& rect) {
     tabs(ui, "by", take_left(bar, tabs_width(ui, kGroupNames)), kGroupNames, state.group);
     take_left(bar, 16.0F);
     roofline_of_now(state, *workbench.run());
-    draw_legend(ui, *workbench.run()->plan(), state, bar);
+    draw_legend(ui, places_seen(*workbench.run()->plan(), state), bar, rest);
   }
   const Roofline& roofline = roofline_of_now(state, *workbench.run());
   if (roofline.points.empty()) {

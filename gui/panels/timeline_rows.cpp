@@ -24,6 +24,7 @@ using profiler::Event;
 using profiler::EventKind;
 
 constexpr float kTimelineClick = 4.0F;  // pixels that a click may move
+constexpr float kRowsMargin = 2.0F;     // above the first row
 
 class RowsDrawer {
  public:
@@ -32,12 +33,12 @@ class RowsDrawer {
 
   void draw(const Rect& rect) {
     Rect rest = rect;
-    row_height_ = std::ceil(ui_.line_height(Face::kSmall)) + 4.0F;
     const bool roomy = rect.width > 420.0F;
     label_width_ =
         roomy ? std::ceil(ui_.width("667.56 ms to 927.51 ms", Face::kSmallNumber)) + 12.0F : 0.0F;
     Rect axis = take_top(rest, ui_.line_height(Face::kSmallNumber) + 6.0F);
     take_left(axis, label_width_);
+    row_height_ = row_height_within(rest.height);
     const bool scrolls = content_height() > rest.height;
     Rect scroller = rest;
     const Scrolled scroll =
@@ -60,6 +61,14 @@ class RowsDrawer {
   }
 
  private:
+  // A strip, which has room for few rows, shows whole ones.
+  float row_height_within(float height) const {
+    const float line = std::ceil(ui_.line_height(Face::kSmall));
+    const float usual = line + 4.0F;
+    const float whole_rows = std::floor((height - kRowsMargin) / (line + 2.0F));
+    if (whole_rows < 1.0F || height > 6.0F * usual) return usual;
+    return (height - kRowsMargin) / whole_rows;
+  }
   float content_height() const {
     return row_height_ * static_cast<float>(state_.data.rows.size()) +
            counters_height(state_, row_height_) + 6.0F;
@@ -76,7 +85,7 @@ class RowsDrawer {
            static_cast<std::int64_t>(static_cast<double>(x - area_.x) / per_ns());
   }
   float y_of_row(std::size_t row) const {
-    return area_.y - offset_ + 2.0F + row_height_ * static_cast<float>(row);
+    return area_.y - offset_ + kRowsMargin + row_height_ * static_cast<float>(row);
   }
   Rect rect_of(const TimelineBox& box) const {
     return {area_.x + box.x, y_of_row(box.row) + 1.0F, std::max(1.0F, box.width),
