@@ -7,7 +7,11 @@
 
 namespace trainscope {
 
-// With the order of execution and rematerializations that the program of a model would have.
+// Of a model, as `train` would compile it: with the order of execution, the rematerializations and
+// the batch tiles of its program, and all graphs kept.
+Stages compiled_stages(const Source& source, const Invocation& settled);
+
+// Of a run, or of compiled_stages().
 StageHistory stage_history(const Source& source, const Invocation& settled);
 
 }  // namespace trainscope

@@ -9,6 +9,7 @@
 #include "cli/export/state_dict_export.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
+#include "cli/stages.h"
 #include "engine/bundle/metrics_csv.h"
 #include "engine/bundle/plan_json.h"
 #include "engine/bundle/tensorboard.h"
@@ -105,9 +106,7 @@ Graph stage_of_run(const Source& source, const std::string& name) {
 }
 
 Graph stage_of_model(const Source& source, const Invocation& settled, const std::string& name) {
-  const OnnxModel model = source.original_model();
-  const Sizes sizes = resolve_sizes(model, size_request(settled.settings()));
-  const Stages stages = build_stages(model, compile_options(settled, model, sizes));
+  const Stages stages = compiled_stages(source, settled);
   std::vector<std::string> names;
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
     if (name.empty() || stage->name == name || stage->label == name) return stage->graph;

@@ -42,13 +42,6 @@ constexpr Flag kInspectFlags[] = {
      .minimum = 1},
 };
 
-CompileOptions options_for(const Invocation& settled, const OnnxModel& model, KeepGraphs keep) {
-  const Sizes sizes = resolve_sizes(model, size_request(settled.settings()));
-  CompileOptions options = compile_options(settled, model, sizes);
-  options.passes.keep = keep;
-  return options;
-}
-
 std::vector<StageRecord> records_of(const Stages& stages) {
   std::vector<StageRecord> records;
   for (std::size_t i = 0; i < stages.size(); ++i) {
@@ -68,8 +61,8 @@ Graph recorded_stage(const RunReader& run, const std::string& name, std::int64_t
   return import_graph(OnnxModel::read(run.open_stage(stage, session)), {});
 }
 
-Graph computed_stage(const Invocation& settled, const OnnxModel& model, const std::string& name) {
-  const Stages stages = build_stages(model, options_for(settled, model, KeepGraphs::kAll));
+Graph computed_stage(const Source& source, const Invocation& settled, const std::string& name) {
+  const Stages stages = compiled_stages(source, settled);
   const std::vector<StageRecord> records = records_of(stages);
   const StageRecord found = find_stage(records, name);
   for (const Stage& stage : stages) {
@@ -82,7 +75,7 @@ Outcome inspect_stage(const Source& source, const Invocation& settled) {
   const Settings& settings = settled.settings();
   const std::string name = settings.text_or_empty("stage");
   const Graph graph = source.is_run() ? recorded_stage(source.run(), name, session_of(settled))
-                                      : computed_stage(settled, source.original_model(), name);
+                                      : computed_stage(source, settled, name);
   return settings.has("node") ? describe_node(graph, settings.text("node")) : describe_graph(graph);
 }
 
@@ -111,7 +104,9 @@ Outcome inspect_plan(const Source& source, const Invocation& settled) {
     return describe_memory(plan->view(), at, measured ? &*measured : nullptr);
   }
   const OnnxModel model = source.original_model();
-  const CompileOptions options = options_for(settled, model, KeepGraphs::kLast);
+  const Sizes sizes = resolve_sizes(model, size_request(settled.settings()));
+  CompileOptions options = compile_options(settled, model, sizes);
+  options.passes.keep = KeepGraphs::kLast;
   const auto compiled = compile(model, options);
   const PlanRecord plan = plan_record(*compiled);
   return memory ? describe_memory(view_of(plan), at, nullptr) : describe_calls(view_of(plan), at);
@@ -119,8 +114,7 @@ Outcome inspect_plan(const Source& source, const Invocation& settled) {
 
 std::vector<StageRecord> stages_of(const Source& source, const Invocation& settled) {
   if (source.is_run()) return source.run().stages(session_of(settled));
-  const OnnxModel model = source.original_model();
-  return records_of(build_stages(model, options_for(settled, model, KeepGraphs::kAll)));
+  return records_of(compiled_stages(source, settled));
 }
 
 Outcome inspect_stages(const Source& source, const Invocation& settled) {

@@ -77,6 +77,14 @@ TEST_CASE("inspect: a model, a run, its stages, a graph, a node, memory") {
   CHECK(run_facts.array_at("stages").size() > 5);
   const Json stages = facts({"inspect", folder, "--stages"}, {});
   CHECK(stages.array_at("stages").back().get<std::int64_t>("flops_after") > 0);
+  const auto names = [](const Json& of) {
+    std::vector<std::string> found;
+    for (const Json& stage : of.array_at("stages")) found.push_back(stage.get<std::string>("name"));
+    return found;
+  };
+  // Those of its program too.
+  CHECK(names(facts({"inspect", kMlp, "--stages"}, {})) == names(stages));
+  CHECK(std::ranges::count(names(stages), "order") == 1);
 
   const Json imported = facts({"inspect", folder, "--stage", "imported"}, {});
   CHECK(imported.array_at("nodes").size() == 5);
@@ -110,7 +118,12 @@ TEST_CASE("inspect: passes by the names that they had before") {
   const std::vector<std::string> without = stages({"--disable", "transposed_products"});
   CHECK(without == stages({"--disable", "fuse_transpose"}));
   CHECK(std::ranges::count(without, "fuse_transpose") == 0);
-  CHECK(stages({"--stop-after", "wide_gradients"}).back() == "upcast_gradients");
+  const std::vector<std::string> stopped = stages({"--stop-after", "wide_gradients"});
+  const auto last_pass = std::ranges::find(stopped, "upcast_gradients");
+  REQUIRE(last_pass != stopped.end());
+  // Only stages of the program follow.
+  CHECK(std::vector<std::string>(last_pass + 1, stopped.end()) ==
+        std::vector<std::string>{"order"});
   CHECK(run({"inspect", kMlp, "--stage", "wide_gradients"}).out ==
         run({"inspect", kMlp, "--stage", "upcast_gradients"}).out);
   CHECK(run({"inspect", kMlp, "--stage", "wide_gradient"}).exit_code == 2);
