@@ -1,10 +1,14 @@
 // What frames of the window take, panels and all, without a screen: workspaces of runs of many
 // nodes and events.
 //   window_frames_bench
-// One JSON line for each workspace and size.
+// One JSON line for each workspace and size. With a folder, such a run is put there instead:
+//   window_frames_bench FOLDER EVENTS
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
 #include <string>
 
 #include "bench/measuring.h"
@@ -27,12 +31,22 @@ constexpr Scene kScenes[] = {{"graph", "F1", ""},
                              {"memory", "F2", ""},
                              {"timeline", "F3", ""}};
 
-void measure(std::int64_t layers, std::size_t events) {
+constexpr std::int64_t kManyLayers = 190;
+
+std::unique_ptr<Compiled> step_of(std::int64_t layers) {
   ModelArguments arguments = test::kSmallText;
   arguments["layers"] = layers;
-  const auto step = test::compiled("gpt2", arguments);
-  const std::size_t calls = step->program.calls.size();
-  const test::MadeRun made("frames", *step, static_cast<std::uint32_t>(events / (calls + 3) + 1));
+  return test::compiled("gpt2", arguments);
+}
+
+test::MadeRun run_of(const Compiled& step, std::size_t events) {
+  const std::size_t calls = step.program.calls.size();
+  return test::MadeRun("frames", step, static_cast<std::uint32_t>(events / (calls + 3) + 1));
+}
+
+void measure(std::int64_t layers, std::size_t events) {
+  const auto step = step_of(layers);
+  const test::MadeRun made = run_of(*step, events);
   for (const Scene& scene : kScenes) {
     Headless window(Settings{}, {.keeps_items = false});
     const double first_ms = bench::milliseconds([&] {
@@ -57,8 +71,15 @@ void measure(std::int64_t layers, std::size_t events) {
 }  // namespace
 }  // namespace trainscope::gui
 
-int main() {
-  trainscope::gui::measure(47, 1'000'000);
-  trainscope::gui::measure(190, 4'000'000);
+int main(int count, char** words) {
+  using namespace trainscope::gui;
+  if (count == 3) {
+    const auto step = step_of(kManyLayers);
+    const auto made = run_of(*step, std::strtoull(words[2], nullptr, 10));
+    std::filesystem::copy(made.folder(), words[1], std::filesystem::copy_options::recursive);
+    return 0;
+  }
+  measure(47, 1'000'000);
+  measure(kManyLayers, 4'000'000);
   return 0;
 }
