@@ -14,8 +14,8 @@ constexpr Flag kGuiFlags[] = {
     {.name = "exec",
      .type = FlagType::kTexts,
      .value = "COMMAND",
-     .help = "A command of the window by its id, once all is open: go.kernels (may be repeated; "
-             "docs/gui.md lists them)"},
+     .help = "A command of the window by its id, once all is open: go.kernels; docs/gui.md "
+             "lists them"},
     {.name = "scale",
      .type = FlagType::kNumber,
      .value = "S",

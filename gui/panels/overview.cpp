@@ -322,18 +322,25 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
   }
   take_top(rest, 8.0F);
   draw_cards(ui, workbench, rest);
-  if (rest.height > 140.0F) {
-    const Rect questions = take_bottom(rest, ui.row_height() + 6.0F);
+  const float question_height = ui.row_height() + 6.0F;
+  if (rest.height > question_height) {
+    const Rect questions = take_bottom(rest, question_height);
     take_bottom(rest, 8.0F);
     draw_questions(ui, workbench, questions, state);
   }
   take_top(rest, 4.0F);
+  if (rest.height < 3.0F * ui.row_height()) return;  // no heading without a row
   const bool wide = rest.width > 560.0F;
   auto& advice = workbench.state<AdviceState>();
   const bool advises = advice.is_shown && run->plan() != nullptr && rest.height > 100.0F;
   if (advises && !wide) return draw_advice(ui, workbench, advice, rest);
   Rect left = wide ? take_left(rest, std::floor(rest.width * 0.5F) - 12.0F) : Rect{};
   if (wide) take_left(rest, 24.0F);
+  if (rest.height < 7.0F * ui.row_height()) {  // the lists beside each other, without curves
+    draw_time(ui, workbench, wide ? left : rest, state);
+    if (wide) draw_memory(ui, workbench, rest, state);
+    return;
+  }
   Rect times = take_top(rest, std::floor(rest.height * 0.52F));
   take_bottom(times, 8.0F);
   draw_time(ui, workbench, times, state);
