@@ -89,9 +89,11 @@ To convert_element(From value) {
 
 void Tensor::Free::operator()(std::byte* p) const { std::free(p); }
 
-Tensor::Tensor(TensorType type) : type_(type), data_(allocate(type)) {
-  std::memset(data_.get(), 0, bytes());
-}
+Tensor::Tensor(TensorType type) : Tensor(unwritten(type)) { std::memset(data_.get(), 0, bytes()); }
+
+Tensor::Tensor(TensorType type, std::byte* data) : type_(type), data_(data) {}
+
+Tensor Tensor::unwritten(TensorType type) { return {type, allocate(type)}; }
 
 Tensor::Tensor(const Tensor& other) : type_(other.type_), data_(allocate(other.type_)) {
   std::memcpy(data_.get(), other.data_.get(), bytes());

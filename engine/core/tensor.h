@@ -10,11 +10,14 @@
 
 namespace trainscope {
 
-// Dense row-major; memory is 64-byte aligned and zeroed on creation. Copies are deep.
+// Dense row-major; memory is 64-byte aligned and, but for unwritten(), zeroed on creation. Copies
+// are deep.
 class Tensor {
  public:
   Tensor() : Tensor(TensorType{}) {}
   explicit Tensor(TensorType type);
+  // For who writes all elements before any is read: memory as it comes.
+  static Tensor unwritten(TensorType type);
   Tensor(const Tensor& other);
   Tensor(Tensor&&) noexcept = default;
   Tensor& operator=(const Tensor& other);
@@ -56,6 +59,8 @@ class Tensor {
   struct Free {
     void operator()(std::byte* p) const;
   };
+  Tensor(TensorType type, std::byte* data);
+
   TensorType type_;
   std::unique_ptr<std::byte[], Free> data_;
 };

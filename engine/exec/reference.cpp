@@ -131,10 +131,10 @@ class Interpreter {
     const auto workspace_bytes = static_cast<std::int64_t>(prepared.workspace_bytes);
     if (budget_ != nullptr) budget_->check_tensor(workspace_bytes);
     std::vector<Tensor> results;
-    for (const TensorView& output : args.outputs) results.emplace_back(output.type);
+    for (const TensorView& output : args.outputs) results.push_back(Tensor::unwritten(output.type));
     std::vector<TensorView> outputs;
     for (const Tensor& result : results) outputs.push_back(result.view());
-    Tensor workspace({.dtype = DType::kBool, .shape = {workspace_bytes}});
+    Tensor workspace = Tensor::unwritten({.dtype = DType::kBool, .shape = {workspace_bytes}});
     const DeviceStatus status = run_kernel(kernel, {.params = args.params,
                                                     .inputs = args.inputs,
                                                     .outputs = outputs,

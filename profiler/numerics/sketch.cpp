@@ -40,6 +40,7 @@ constexpr std::array<std::uint64_t, kBlock> kMultiples = multiples();
 
 void place_block(const double* elements, std::uint64_t first, std::uint64_t seed, Block& block) {
   const std::uint64_t multiple = (first + 1) * kFirstFactor;
+#pragma GCC ivdep
   for (std::size_t i = 0; i < kBlock; ++i) {
     const std::uint64_t h = hash_of(multiple + kMultiples[i], seed);
     const auto bits = std::bit_cast<std::uint64_t>(elements[i]);

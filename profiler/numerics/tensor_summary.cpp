@@ -6,9 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <optional>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "kernels/api/conversion.h"
@@ -63,16 +60,17 @@ void sketch_elements(DType dtype, std::span<const std::byte> bytes, std::uint64_
   });
 }
 
-// f() on a thread of its own while g() runs; where there can be none, before it.
+// f() and g(), each on a thread: of the pool that kernels have, whose threads wait for the next
+// kernel and would take the time of others.
 template <class F, class G>
-void run_beside(F f, G g) {
-  std::optional<std::jthread> other;
-  try {
-    other.emplace(f);
-  } catch (const std::system_error&) {
+void run_beside([[maybe_unused]] int threads, F f, G g) {
+#pragma omp parallel sections num_threads(threads)
+  {
+#pragma omp section
     f();
+#pragma omp section
+    g();
   }
-  g();
 }
 
 // Of a block, in one pass, over four lanes each, as a compiler cannot split a sum of its own
@@ -189,7 +187,7 @@ void TensorSummarizer::add(std::span<const std::byte> bytes) {
     hasher_.bytes(bytes);
     for_blocks(dtype_, bytes, [this](std::span<const double> block) { add_statistics(block); });
   };
-  if (threads_ > 1 && bytes.size() >= kWorthAThread) return run_beside(sketch, rest);
+  if (threads_ > 1 && bytes.size() >= kWorthAThread) return run_beside(threads_, sketch, rest);
   sketch();
   rest();
 }
@@ -256,8 +254,9 @@ Sketch sketch_of(DType dtype, std::span<const std::byte> bytes, int threads) {
   }
   const std::size_t half = elements / 2;
   Sketch second{};
-  run_beside([&] { sketch_elements(dtype, bytes.subspan(half * size_of(dtype)), half, second); },
-             [&] { sketch_elements(dtype, bytes.first(half * size_of(dtype)), 0, sketch); });
+  run_beside(
+      threads, [&] { sketch_elements(dtype, bytes.subspan(half * size_of(dtype)), half, second); },
+      [&] { sketch_elements(dtype, bytes.first(half * size_of(dtype)), 0, sketch); });
   for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] += second[i];
   return sketch;
 }
