@@ -64,7 +64,7 @@ class Cost:
                 "foreign_cores": round(max(0.0, foreign) / seconds, 3)}
 
     def rounds(self):
-        modes = list(MODES)
+        modes = self.options.modes
         for turn in range(self.options.pairs):
             order = modes[turn % len(modes):] + modes[:turn % len(modes)]
             for mode in order:
@@ -73,13 +73,13 @@ class Cost:
                 yield {"workload": self.workload, "round": turn, **run}
 
 
-def summary(rows, workload):
+def summary(rows, workload, modes):
     def of(mode, key):
         return statistics.median(row[key] for row in rows
                                  if row["workload"] == workload and row["mode"] == mode)
     base = of("none", "seconds")
     lines = []
-    for mode in MODES:
+    for mode in modes:
         share = of(mode, "seconds") / base - 1.0
         lines.append({"workload": workload, "mode": mode, "seconds": of(mode, "seconds"),
                       "share": share, "step_ms": of(mode, "step_ms"), "bytes": of(mode, "bytes"),
@@ -92,17 +92,21 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="?", default="w3")
     parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--modes", default=",".join(MODES), help="of these, with 'none'")
     parser.add_argument("--pairs", type=int, default=3, help="rounds")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--load", type=float, default=0.1, help="cores that others may use")
     parser.add_argument("--build", type=Path, default=measure.ROOT / "build" / "release")
     parser.add_argument("--out", help="name of the report")
     options = parser.parse_args()
+    options.modes = options.modes.split(",")
+    if not {"none"} <= set(options.modes) <= set(MODES):
+        parser.error(f"--modes are 'none' and others of {', '.join(MODES)}")
     rows, lines = [], []
     for workload in options.workloads.split(","):
         with tempfile.TemporaryDirectory() as folder:
             rows += Cost(options, workload, Path(folder)).rounds()
-        lines += summary(rows, workload)
+        lines += summary(rows, workload, options.modes)
     body = measure.table(
         ["workload", "recorded", "s", "more", "median step, ms", "tensors", "MB"],
         [[line["workload"], line["mode"], f"{line['seconds']:.1f}", f"{100 * line['share']:+.1f} %",
