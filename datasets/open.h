@@ -31,7 +31,8 @@ struct WantedField {
   // Integers must be 0 to bound - 1 (rows of the table that they look up, number of classes);
   // 0: not known.
   std::int64_t bound = 0;
-  int batch_axis = 0;  // as in Field
+  std::optional<std::int64_t> ignored = std::nullopt;  // labels may have this value besides
+  int batch_axis = 0;                                  // as in Field
 };
 
 struct DatasetOptions {

@@ -16,9 +16,7 @@ namespace {
 
 constexpr std::string_view kUsualOutput = "logits";
 
-}  // namespace
-
-void resolve_loss_output(const OnnxModel& model, LossOptions& loss) {
+void resolve_term(const OnnxModel& model, LossOptions& loss) {
   if (!loss.output.empty()) return;
   std::vector<std::string> names;
   for (const ModelTensor& output : model.outputs()) names.push_back(output.name);
@@ -31,6 +29,13 @@ void resolve_loss_output(const OnnxModel& model, LossOptions& loss) {
         .hint(fmt::format("--loss {}:output=NAME with one of {}", name_of(loss.kind),
                           printable(join(names, ", "), 400)));
   }
+}
+
+}  // namespace
+
+void resolve_loss_output(const OnnxModel& model, LossOptions& loss) {
+  resolve_term(model, loss);
+  for (LossOptions& term : loss.further) resolve_term(model, term);
 }
 
 }  // namespace trainscope

@@ -6,8 +6,8 @@
 
 namespace trainscope {
 
-// Where `output` is empty: "logits" if the model has it, else its only output. Throws kUsage where
-// it has several others.
+// Where `output` of a term is empty: "logits" if the model has it, else its only output. Throws
+// kUsage where it has several others.
 void resolve_loss_output(const OnnxModel& model, LossOptions& loss);
 
 }  // namespace trainscope

@@ -46,6 +46,7 @@ WantedField field_of(const Value& value, int batch_axis) {
                     .dtype = value.type.dtype,
                     .dims = std::nullopt,
                     .bound = 0,
+                    .ignored = std::nullopt,
                     .batch_axis = batch_axis};
   field.dims.emplace();
   const Shape& shape = value.type.shape;
@@ -81,6 +82,53 @@ std::int64_t class_count(const Graph& imported, const LossOptions& loss) {
   return axis < 0 || axis >= shape.rank ? 0 : shape[static_cast<int>(axis)];
 }
 
+// Whose fields are wanted.
+struct CompiledStep {
+  const Program& program;
+  const Graph& imported;
+  const Sizes& sizes;
+};
+
+// The input of this name that the program reads; kNoValue: nothing does, or the field is there.
+ValueId unlisted_input(const CompiledStep& step, std::string_view name,
+                       const DatasetOptions& options) {
+  const bool is_listed =
+      std::ranges::find(options.inputs, name, &WantedField::name) != options.inputs.end();
+  const ValueId id = step.program.graph.find(name);
+  const bool wanted = id != kNoValue && !is_listed && step.program.keeps(id) &&
+                      (!options.labels || options.labels->name != name);
+  return wanted ? id : kNoValue;
+}
+
+// What a term of the loss reads besides the model's own inputs. A model that computes its loss
+// itself gets its labels as inputs; so does one whose labels are inputs of it. Of several kinds of
+// labels the first ones are the dataset's.
+void add_labels(const CompiledStep& step, const LossOptions& loss, DatasetOptions& options) {
+  if (loss.kind == LossKind::kOutput) return;
+  if (loss.kind == LossKind::kCtc) {
+    for (std::string_view name : {kInputLengths, kLabelLengths}) {
+      const ValueId lengths = unlisted_input(step, name, options);
+      if (lengths == kNoValue) continue;
+      options.inputs.push_back(field_of(step.program.graph.value(lengths), 0));
+    }
+  }
+  const ValueId labels = unlisted_input(step, loss.labels, options);
+  if (labels == kNoValue) return;
+  const int axis = labels_axis(step.imported, loss, step.sizes);
+  const TensorType& type = step.program.graph.value(labels).type;
+  require(axis == 0 || axis < type.shape.rank, ErrorCode::kUsage, "--batch-axis {}={}: they are {}",
+          kLabelsOfLoss, axis, type_text(type));
+  WantedField field = field_of(step.program.graph.value(labels), axis);
+  field.bound = class_count(step.imported, loss);
+  field.ignored = loss.ignore_index;
+  if (options.labels) {
+    options.inputs.push_back(std::move(field));
+  } else {
+    options.ignore_index = loss.ignore_index;
+    options.labels = std::move(field);
+  }
+}
+
 }  // namespace
 
 DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
@@ -103,35 +151,28 @@ DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
     if (is_index_type(field.dtype)) field.bound = index_bound(imported, id);
     options.inputs.push_back(std::move(field));
   }
-  // A model that computes its loss itself gets its labels as inputs.
-  if (loss.kind == LossKind::kOutput) return options;
-  if (loss.kind == LossKind::kCtc) {
-    for (std::string_view name : {kInputLengths, kLabelLengths}) {
-      const ValueId lengths = program.graph.find(name);
-      if (lengths != kNoValue && program.keeps(lengths)) {
-        options.inputs.push_back(field_of(program.graph.value(lengths), 0));
-      }
-    }
-  }
-  const ValueId labels = program.graph.find(loss.labels);
-  if (labels != kNoValue && keeps_bytes(loss.labels)) {
-    const int axis = labels_axis(imported, loss, sizes);
-    const TensorType& type = program.graph.value(labels).type;
-    require(axis == 0 || axis < type.shape.rank, ErrorCode::kUsage,
-            "--batch-axis {}={}: they are {}", kLabelsOfLoss, axis, type_text(type));
-    options.labels = field_of(program.graph.value(labels), axis);
-    options.labels->bound = class_count(imported, loss);
+  for (const LossOptions* term : terms_of_loss(loss)) {
+    add_labels({.program = program, .imported = imported, .sizes = sizes}, *term, options);
   }
   return options;
 }
 
-void resolve_most_labels(const std::string& source, LossOptions& loss) {
-  const DataSpec spec = parse_data_spec(source);
+namespace {
+
+void resolve_most_labels_of(const DataSpec& spec, LossOptions& loss) {
   if (loss.kind != LossKind::kCtc || loss.most_labels > 0 || spec.format != "tensors") return;
   const std::unique_ptr<TensorArchive> file = open_tensor_archive(spec.file());
   if (!file->contains(loss.labels)) return;
   const Shape shape = file->type(loss.labels).shape;
   if (shape.rank == 2) loss.most_labels = shape[1];
+}
+
+}  // namespace
+
+void resolve_most_labels(const std::string& source, LossOptions& loss) {
+  const DataSpec spec = parse_data_spec(source);
+  resolve_most_labels_of(spec, loss);
+  for (LossOptions& term : loss.further) resolve_most_labels_of(spec, term);
 }
 
 SizeRequest sizes_with_data(const OnnxModel& model, SizeRequest request,

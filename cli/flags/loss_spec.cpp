@@ -146,11 +146,25 @@ void add_setting(std::string_view piece, LossOptions& loss) {
   set_key(key, piece.substr(equals + 1), loss);
 }
 
-}  // namespace
+// "0.5*" before a term, and the term after it.
+double take_weight(std::string_view& text) {
+  const std::size_t star = text.find('*');
+  if (star == std::string_view::npos) return 1.0;
+  const std::string_view number = trim(text.substr(0, star));
+  const std::optional<double> weight = parse_number(number);
+  if (!weight && number.find(':') != std::string_view::npos) return 1.0;  // a star of a name
+  require(weight && *weight != 0.0, ErrorCode::kUsage,
+          "--loss: '{}*' is no weight: expected a number other than 0, as in "
+          "0.5*mse:output=y",
+          printable(number));
+  text = trim(text.substr(star + 1));
+  return *weight;
+}
 
-LossOptions parse_loss(std::string_view text) {
-  const std::size_t colon = text.find(':');
+LossOptions parse_term(std::string_view text) {
   LossOptions loss;
+  loss.weight = take_weight(text);
+  const std::size_t colon = text.find(':');
   loss.kind = parse_kind(text.substr(0, colon));
   if (loss.kind == LossKind::kOutput) {
     const bool has_name = colon != std::string_view::npos && colon + 1 < text.size();
@@ -160,6 +174,26 @@ LossOptions parse_loss(std::string_view text) {
   }
   if (colon == std::string_view::npos) return loss;
   for (std::string_view piece : split(text.substr(colon + 1), ',')) add_setting(piece, loss);
+  return loss;
+}
+
+std::vector<std::string_view> terms_in(std::string_view text) {
+  std::vector<std::string_view> terms;
+  for (std::size_t end = text.find(kBetweenLosses); end != std::string_view::npos;
+       end = text.find(kBetweenLosses)) {
+    terms.push_back(trim(text.substr(0, end)));
+    text.remove_prefix(end + kBetweenLosses.size());
+  }
+  terms.push_back(trim(text));
+  return terms;
+}
+
+}  // namespace
+
+LossOptions parse_loss(std::string_view text) {
+  const std::vector<std::string_view> terms = terms_in(text);
+  LossOptions loss = parse_term(terms.front());
+  for (std::size_t i = 1; i < terms.size(); ++i) loss.further.push_back(parse_term(terms[i]));
   return loss;
 }
 

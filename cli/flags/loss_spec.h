@@ -1,5 +1,6 @@
 // --loss in its short form: KIND:output=logits,labels=labels[,ignore_index=-100,class_axis=-1], or
-// output:NAME.
+// output:NAME; several of them with " + " between are summed, each with a weight before it if
+// wanted: mse:output=y,labels=x + 0.5*output:kl.
 #pragma once
 
 #include <string_view>

@@ -24,7 +24,8 @@ constexpr Flag kLossFlags[] = {
          "cross_entropy|nll:output=logits,labels=labels,ignore_index=-100,class_axis=-1 "
          "(cross_entropy also weights=A:B:..|FILE,label_smoothing=X), mse|l1|bce_with_logits|huber|"
          "focal:output=..,labels=.. (huber also delta=X, focal gamma=X,alpha=X), "
-         "ctc:blank=0,most_labels=S or output:NAME, the model's own scalar"},
+         "ctc:blank=0,most_labels=S or output:NAME, the model's own scalar; a weighted sum: "
+         "'mse:output=y,labels=x + 0.5*output:kl', labels of which may be an input of the model"},
 };
 
 constexpr Flag kDeterminismFlags[] = {

@@ -59,7 +59,9 @@ Vocabulary run_vocabulary(const Source& source) {
 
 // Only then its exponential is a perplexity.
 bool is_log_likelihood(const LossOptions& loss) {
-  return is_by_class(loss.kind) && loss.class_weights.empty() && loss.label_smoothing == 0.0;
+  const bool is_alone = loss.further.empty() && loss.weight == 1.0;
+  return is_alone && is_by_class(loss.kind) && loss.class_weights.empty() &&
+         loss.label_smoothing == 0.0;
 }
 
 void evaluate_data(const Evaluating& e, Outcome& outcome) {

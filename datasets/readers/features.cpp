@@ -61,6 +61,7 @@ void add_column(Table& table, const FeatureRoles& roles, const WantedField& fiel
   Column column{.name = field.name,
                 .values = std::move(values),
                 .bound = field.bound,
+                .ignored = field.ignored,
                 .batch_axis = field.batch_axis};
   if (&field == roles.labels && !roles.labels_are_input) {
     table.labels = std::move(column);

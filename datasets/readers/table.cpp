@@ -235,7 +235,7 @@ void check_table(const DataSpec& spec, const Table& table) {
   const ExampleCount expected{.examples = shape.rank > 0 ? shape[0] : 0, .name = first.name};
   for (const Column& column : table.inputs) {
     check_count(spec, column, expected);
-    check_column(spec, column, {.bound = column.bound, .also = std::nullopt});
+    check_column(spec, column, {.bound = column.bound, .also = column.ignored});
   }
   if (!table.labels) return;
   check_count(spec, *table.labels, expected);

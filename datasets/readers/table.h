@@ -32,6 +32,7 @@ struct Column {
   Tensor values = {};
   std::shared_ptr<const RowSource> rows = nullptr;  // instead of values
   std::int64_t bound = 0;                           // as in WantedField
+  std::optional<std::int64_t> ignored = {};         // as in WantedField
   int batch_axis = 0;                               // as in Field
 
   TensorType type() const { return rows ? rows->type() : values.type(); }

@@ -200,6 +200,7 @@ std::unique_ptr<Dataset> open_tensors(const DataSpec& spec, const DatasetOptions
     Column column{.name = wanted->name,
                   .values = arranged(converted(spec, file.tensor(name), *wanted), *wanted),
                   .bound = wanted->bound,
+                  .ignored = wanted->ignored,
                   .batch_axis = wanted->batch_axis};
     if (is_label) {
       table.labels = std::move(column);

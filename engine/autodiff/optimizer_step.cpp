@@ -318,6 +318,15 @@ void update_in_backward(Rewriter& rewriter, const Trained& trained, PassContext&
   }
 }
 
+// All but the terms of the loss, which are read after the step.
+void release_model_outputs(Graph& graph) {
+  std::vector<ValueId> released;
+  for (ValueId output : graph.outputs) {
+    if (!graph.value(output).name.starts_with(kLossTermPrefix)) released.push_back(output);
+  }
+  graph.release_outputs(released);
+}
+
 bool append_optimizer_step(Graph& graph, PassContext& context) {
   if (context.options.mode != GraphMode::kTrain || graph.find(kLearningRateInput) != kNoValue)
     return false;
@@ -326,7 +335,7 @@ bool append_optimizer_step(Graph& graph, PassContext& context) {
   check_groups(graph, trained, context.options.optimizer);
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   if (!context.options.keep_outputs) {
-    graph.release_outputs(std::vector<ValueId>(graph.outputs));
+    release_model_outputs(graph);
   }
   if (context.options.optimizer.in_backward) {
     update_in_backward(rewriter, trained, context);

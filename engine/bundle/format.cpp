@@ -1,17 +1,23 @@
 // The records of a run's folder to JSON and back.
 #include "engine/bundle/format.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <limits>
 #include <span>
 #include <system_error>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
 namespace {
+
+// What the keys of a step's terms begin with.
+constexpr std::string_view kTermKey = "loss/";
 
 constexpr std::array kStatuses = {RunStatus::kRunning, RunStatus::kFinished,
                                   RunStatus::kInterrupted, RunStatus::kFailed};
@@ -213,24 +219,32 @@ StageRecord stage_from(const Json& json) {
 }
 
 Json to_json(const StepRecord& step) {
-  return Json::object({{"kind", "step"},
-                       {"step", step.step},
-                       {"loss", step.loss},
-                       {"learning_rate", step.learning_rate},
-                       {"gradient_norm", step.gradient_norm},
-                       {"step_ms", step.step_ms},
-                       {"samples", step.samples},
-                       {"tokens", step.tokens}});
+  Json json = Json::object({{"kind", "step"},
+                            {"step", step.step},
+                            {"loss", step.loss},
+                            {"learning_rate", step.learning_rate},
+                            {"gradient_norm", step.gradient_norm},
+                            {"step_ms", step.step_ms},
+                            {"samples", step.samples},
+                            {"tokens", step.tokens}});
+  for (const auto& [name, loss] : step.terms) json.set(fmt::format("{}{}", kTermKey, name), loss);
+  return json;
 }
 
 StepRecord step_from(const Json& json) {
+  std::vector<std::pair<std::string, double>> terms;
+  for (const JsonMember& member : json.as_object()) {
+    if (!member.key.starts_with(kTermKey)) continue;
+    terms.emplace_back(member.key.substr(kTermKey.size()), number_from(json, member.key));
+  }
   return {.step = json.get<std::int64_t>("step"),
           .loss = number_from(json, "loss"),
           .learning_rate = number_from(json, "learning_rate"),
           .gradient_norm = number_from(json, "gradient_norm"),
           .step_ms = number_from(json, "step_ms"),
           .samples = json.get<std::int64_t>("samples"),
-          .tokens = json.get<std::int64_t>("tokens")};
+          .tokens = json.get<std::int64_t>("tokens"),
+          .terms = std::move(terms)};
 }
 
 Json to_json(const EvaluationRecord& evaluation) {

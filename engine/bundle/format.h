@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/core/json.h"
@@ -113,6 +114,7 @@ struct StepRecord {
   double step_ms = 0.0;
   std::int64_t samples = 0;  // examples in this step
   std::int64_t tokens = 0;
+  std::vector<std::pair<std::string, double>> terms = {};  // of a loss that is a sum, by name
 };
 
 // An evaluation on the validation split after a step.

@@ -119,9 +119,11 @@ void bind_batch_sizes(const OnnxModel& model, const LossOptions& loss, const Bat
     if (input.dims) sizes.take(input.name, *tensor, *input.dims);
     import.shapes.emplace(input.name, dims_of(*tensor));
   }
-  const Tensor* labels = find_tensor(batch, loss.labels);
-  const std::optional<Dims> declared = label_dims(model, loss);
-  if (labels != nullptr && declared) sizes.take(loss.labels, *labels, *declared);
+  for (const LossOptions* term : terms_of_loss(loss)) {
+    const Tensor* labels = find_tensor(batch, term->labels);
+    const std::optional<Dims> declared = label_dims(model, *term);
+    if (labels != nullptr && declared) sizes.take(term->labels, *labels, *declared);
+  }
 
   std::vector<std::string> open;
   for (const ModelTensor& input : model.inputs()) {
@@ -138,7 +140,7 @@ void require_inputs(const Executor& executor, const OnnxModel& model, const Loss
                     const Batch& batch) {
   std::vector<std::string> names;
   for (const ModelTensor& input : model.inputs()) names.push_back(input.name);
-  names.push_back(loss.labels);
+  for (const LossOptions* term : terms_of_loss(loss)) names.push_back(term->labels);
   for (const std::string& name : names) {
     require(find_tensor(batch, name) != nullptr || !executor.has(name), ErrorCode::kBadInput,
             "the batch holds no tensor '{}', which the step reads", printable(name));

@@ -23,6 +23,9 @@ inline constexpr const char* kTakenStepsState = "ai.trainscope.loss_scale.taken_
 // The graph output that clipping adds: norm of the averaged gradients.
 inline constexpr const char* kGradientNormOutput = "ai.trainscope.gradient_norm";
 
+// Graph outputs of a loss that is a sum: this and the name of a term, without its weight.
+inline constexpr const char* kLossTermPrefix = "ai.trainscope.loss/";
+
 // States: everything of ours, and the sums over micro-batches, which do not outlive a step.
 inline constexpr const char* kOwnPrefix = "ai.trainscope.";
 inline constexpr const char* kAccumulatedPrefix = "ai.trainscope.accumulated/";

@@ -1,9 +1,11 @@
-// loss: attaches the loss asked for to the graph's output, with the labels as a new input.
+// loss: attaches the loss asked for, or a weighted sum of several, to the graph's outputs, with the
+// labels as new inputs.
 #include <fmt/format.h>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
+#include "engine/ir/well_known.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/passes/pass.h"
 
@@ -31,6 +33,17 @@ std::string_view name_of(LossKind kind) {
       return "output";
   }
   return "?";
+}
+
+std::vector<const LossOptions*> terms_of_loss(const LossOptions& loss) {
+  std::vector<const LossOptions*> terms = {&loss};
+  for (const LossOptions& term : loss.further) terms.push_back(&term);
+  return terms;
+}
+
+std::string term_name(const LossOptions& term) {
+  if (term.kind == LossKind::kOutput) return term.output;
+  return fmt::format("{}({})", name_of(term.kind), term.output);
 }
 
 namespace {
@@ -108,14 +121,25 @@ ValueId cross_entropy(Builder& b, std::vector<ValueId> inputs, const LossOptions
   return b.multi("WeightedCrossEntropy", std::move(inputs), 3, std::move(attributes)).front();
 }
 
+// New, or that of another term of the loss.
+ValueId lengths_input(Builder& b, std::string_view name, const TensorType& type) {
+  const ValueId found = b.graph().find(name);
+  if (found == kNoValue) return b.input(name, type);
+  const Value& value = b.graph().value(found);
+  require(value.kind == ValueKind::kInput && value.type == type, ErrorCode::kUsage,
+          "ctc reads {} as an input '{}', the model has another value of this name",
+          type_text(type), name);
+  return found;
+}
+
 // With the lengths of inputs and labels as inputs of their own.
 ValueId ctc(Builder& b, ValueId output, ValueId labels, const LossOptions& loss) {
   const ValueId log_probs = b("LogSoftmax", {output}, {{"axis", std::int64_t{2}}});
   const ValueId by_time =
       loss.time_axis == 0 ? log_probs : b("Transpose", {log_probs}, {{"perm", Ints{1, 0, 2}}});
   const TensorType lengths{.dtype = DType::kI64, .shape = {b.shape(labels)[0]}};
-  const ValueId input_lengths = b.input(kInputLengths, lengths);
-  const ValueId label_lengths = b.input(kLabelLengths, lengths);
+  const ValueId input_lengths = lengths_input(b, kInputLengths, lengths);
+  const ValueId label_lengths = lengths_input(b, kLabelLengths, lengths);
   ValueId losses =
       b("CtcLoss", {by_time, labels, input_lengths, label_lengths}, {{"blank", loss.blank}});
   const DType dtype = b.type(losses).dtype;
@@ -155,33 +179,73 @@ ValueId attach(Builder& b, ValueId output, ValueId labels, const LossOptions& lo
   return kNoValue;
 }
 
-// The model computes its loss itself: an output of one element.
-bool take_output(Graph& graph, PassContext& context, ValueId output) {
-  const Value& value = graph.value(output);
+// The labels as a new input of the graph, or an input that there is: one of the model, as an
+// autoencoder's own, or the labels of a term before.
+ValueId labels_input(Builder& b, ValueId output, const LossOptions& loss) {
+  const TensorType type = labels_type(b.graph().value(output), loss);
+  const ValueId found = b.graph().find(loss.labels);
+  if (found == kNoValue) return b.input(loss.labels, type);
+  const Value& value = b.graph().value(found);
+  if (value.kind == ValueKind::kInput && value.type == type) return found;
+  const bool is_input = value.kind == ValueKind::kInput;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("the model already has a value named '{}': choose another name with "
+                          "labels=NAME in --loss",
+                          printable(loss.labels)))
+      .hint(is_input ? fmt::format("as labels of '{}' it would have to be {}, it is {}",
+                                   printable(b.graph().value(output).name), type_text(type),
+                                   type_text(value.type))
+                     : "");
+}
+
+// The model computes the loss itself: an output of one element.
+void check_own_loss(const Value& value) {
   require(value.type.elements() == 1 && value.kind == ValueKind::kNode, ErrorCode::kUsage,
           "the loss 'output:{}' must be a scalar that the model computes, it is {} {}",
           printable(value.name), name_of(value.kind), type_text(value.type));
-  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
-  graph.loss = attach(rewriter.at_end(Phase::kForward), output, kNoValue, context.options.loss);
-  return true;
+}
+
+ValueId term(Builder& b, const LossOptions& loss) {
+  const ValueId output = scored_output(b.graph(), loss);
+  const Value& value = b.graph().value(output);
+  require(is_float(value.type.dtype), ErrorCode::kUsage,
+          "the loss reads '{}', which is {}, not float", printable(value.name),
+          type_text(value.type));
+  if (loss.kind == LossKind::kOutput) {
+    check_own_loss(value);
+    return attach(b, output, kNoValue, loss);
+  }
+  return attach(b, output, labels_input(b, output, loss), loss);
+}
+
+// weight * term, as an output of its own name besides, so that each can be read after a step.
+ValueId weighted_term(Builder& b, const LossOptions& loss) {
+  Graph& graph = b.graph();
+  ValueId value = term(b, loss);
+  const bool is_of_model = value == scored_output(graph, loss);
+  if (is_of_model) value = b("Identity", {value});
+  graph.rename(value, graph.unique_name(kLossTermPrefix + term_name(loss)));
+  graph.outputs.push_back(value);
+  if (loss.weight == 1.0) return value;
+  return b("Mul", {value, b.scalar(loss.weight, b.type(value).dtype)});
+}
+
+ValueId sum_of_terms(Builder& b, const std::vector<const LossOptions*>& terms) {
+  ValueId sum = kNoValue;
+  for (const LossOptions* each : terms) {
+    const ValueId value = weighted_term(b, *each);
+    sum = sum == kNoValue ? value : b("Add", {sum, cast_to(b, value, b.type(sum).dtype)});
+  }
+  return sum;
 }
 
 bool attach_loss(Graph& graph, PassContext& context) {
   if (context.options.mode == GraphMode::kInference || graph.loss != kNoValue) return false;
-  const LossOptions& loss = context.options.loss;
-  ValueId output = scored_output(graph, loss);
-  const TensorType type = graph.value(output).type;
-  require(is_float(type.dtype), ErrorCode::kUsage, "the loss reads '{}', which is {}, not float",
-          printable(graph.value(output).name), type_text(type));
-  if (loss.kind == LossKind::kOutput) return take_output(graph, context, output);
-  require(
-      graph.find(loss.labels) == kNoValue, ErrorCode::kUsage,
-      "the model already has a value named '{}': choose another name with labels=NAME in --loss",
-      printable(loss.labels));
+  const std::vector<const LossOptions*> terms = terms_of_loss(context.options.loss);
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   Builder& b = rewriter.at_end(Phase::kForward);
-  ValueId labels = b.input(loss.labels, labels_type(graph.value(output), loss));
-  graph.loss = attach(b, output, labels, loss);
+  const bool is_plain = terms.size() == 1 && terms.front()->weight == 1.0;
+  graph.loss = is_plain ? term(b, *terms.front()) : sum_of_terms(b, terms);
   return true;
 }
 

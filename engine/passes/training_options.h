@@ -31,11 +31,12 @@ constexpr bool is_by_class(LossKind kind) {
   return kind == LossKind::kCrossEntropy || kind == LossKind::kNll;
 }
 
-// `--loss KIND:output=logits,labels=labels,...`; kOutput: the output is the loss itself.
+// `--loss KIND:output=logits,labels=labels,...`; kOutput: the output is the loss itself. Several
+// with numbers before them, `mse:output=y + 0.5*output:z`, are a weighted sum.
 struct LossOptions {
   LossKind kind = LossKind::kCrossEntropy;
   std::string output = {};        // empty: the graph's first output
-  std::string labels = "labels";  // name of the new graph input
+  std::string labels = "labels";  // name of the new graph input, or of an input that fits
   std::int64_t class_axis = -1;
   std::int64_t ignore_index = -100;
   // Of kCrossEntropy: a weight for each class (empty: all 1), and how much of a label's
@@ -49,7 +50,16 @@ struct LossOptions {
   int time_axis = 0;             // kCtc: of the output, 0 of [T, N, C] or 1 of [N, T, C]
   std::int64_t most_labels = 0;  // kCtc: labels are [N, most_labels]
   bool zero_infinity = false;    // kCtc: examples that no path can spell count 0
+  double weight = 1.0;           // of this term in the sum
+  std::vector<LossOptions> further = {};  // the other terms of the sum, without further ones
 };
+
+// What stands between the terms in --loss.
+inline constexpr std::string_view kBetweenLosses = " + ";
+// All terms of the sum, in their order.
+std::vector<const LossOptions*> terms_of_loss(const LossOptions& loss);
+// "mse(y)", or the name of the output that is the loss: what a term is called beside others.
+std::string term_name(const LossOptions& term);
 
 // Inputs of the graph that kCtc adds besides the labels, both [N]: how many time steps of each
 // example count, and how many labels.

@@ -19,12 +19,16 @@ void merge(Evaluation& into, const Evaluation& more) {
   into.counted.correct += more.counted.correct;
 }
 
+// Of the first term over classes.
 std::optional<ScoredClasses> scored_classes(const LossOptions& loss) {
-  if (!is_by_class(loss.kind)) return std::nullopt;
-  return ScoredClasses{.output = loss.output,
-                       .labels = loss.labels,
-                       .class_axis = loss.class_axis,
-                       .ignore_index = loss.ignore_index};
+  for (const LossOptions* term : terms_of_loss(loss)) {
+    if (!is_by_class(term->kind)) continue;
+    return ScoredClasses{.output = term->output,
+                         .labels = term->labels,
+                         .class_axis = term->class_axis,
+                         .ignore_index = term->ignore_index};
+  }
+  return std::nullopt;
 }
 
 // Batches until somebody wants to stop.
@@ -55,6 +59,13 @@ Evaluation evaluate_range(Executor& executor, const ValidationData& validation,
   return evaluate(executor, batches, scored_classes(validation.loss));
 }
 
+// Whether examples that stand for none leave the loss as it is: only a loss over labels that can be
+// ignored, and no other term beside it.
+bool can_pad(const ValidationData& validation) {
+  return validation.data->can_pad() && validation.loss.further.empty() &&
+         validation.loss.kind != LossKind::kCtc;
+}
+
 // Gives the program of a batch size; null when the model does not take that size.
 using ProgramForBatch = std::function<Executor*(std::int64_t batch)>;
 
@@ -64,11 +75,12 @@ std::optional<Evaluation> evaluate_batches(const ValidationData& validation,
   const std::int64_t batch = validation.batch;
   const std::int64_t examples = data.examples(Split::kValidation);
   if (examples == 0) return std::nullopt;
-  const LastBatch last = data.can_pad() ? LastBatch::kPad : LastBatch::kShort;
+  const bool pads = can_pad(validation);
+  const LastBatch last = pads ? LastBatch::kPad : LastBatch::kShort;
   const BatchOrder order = BatchOrder::validation(examples, batch, last);
   const std::int64_t whole = examples / batch;
   const std::int64_t rest = examples % batch;
-  const std::int64_t padded = rest > 0 && data.can_pad() ? 1 : 0;
+  const std::int64_t padded = rest > 0 && pads ? 1 : 0;
 
   std::optional<Evaluation> result;
   if (whole + padded > 0) {
@@ -110,7 +122,7 @@ std::optional<Evaluation> evaluate_validation(Session& session, const ImportOpti
 std::int64_t examples_left_out(const ValidationData& validation, const OnnxModel& model) {
   const std::int64_t rest = validation.data->examples(Split::kValidation) % validation.batch;
   const bool any_size = with_batch(model, {}, validation.batch, validation.batch_axes).has_value();
-  return rest == 0 || any_size || validation.data->can_pad() ? 0 : rest;
+  return rest == 0 || any_size || can_pad(validation) ? 0 : rest;
 }
 
 std::string left_out_text(const ValidationData& validation, const OnnxModel& model) {

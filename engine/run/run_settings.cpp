@@ -66,6 +66,31 @@ void add_sum_orders(const CompileOptions& compile, Json& settings) {
   if (!training.skip_padding.empty()) settings.set("skip_padding", training.skip_padding);
 }
 
+std::string term_text(const LossOptions& loss) {
+  if (loss.kind == LossKind::kOutput) return fmt::format("output:{}", loss.output);
+  std::string text =
+      fmt::format("{}:output={},labels={}", name_of(loss.kind), loss.output, loss.labels);
+  if (is_by_class(loss.kind)) {
+    text += fmt::format(",ignore_index={},class_axis={}", loss.ignore_index, loss.class_axis);
+  }
+  if (loss.kind == LossKind::kHuber) text += fmt::format(",delta={}", loss.delta);
+  if (loss.kind == LossKind::kFocal) {
+    text += fmt::format(",gamma={},alpha={}", loss.gamma,
+                        loss.alpha < 0.0 ? "none" : fmt::format("{}", loss.alpha));
+  }
+  if (loss.kind == LossKind::kCtc) {
+    text += fmt::format(",blank={},time_axis={},most_labels={},zero_infinity={}", loss.blank,
+                        loss.time_axis, loss.most_labels, loss.zero_infinity ? 1 : 0);
+  }
+  if (!loss.class_weights.empty()) {
+    text += fmt::format(",weights={}", fmt::join(loss.class_weights, ":"));
+  }
+  if (loss.label_smoothing > 0.0) {
+    text += fmt::format(",label_smoothing={}", loss.label_smoothing);
+  }
+  return text;
+}
+
 // What does not keep a run from going on. With the same bits for any number of threads these do not
 // matter.
 Json about_settings(const TrainRequest& request) {
@@ -112,26 +137,11 @@ Json run_settings(const TrainRequest& request, const Json& data) {
 }
 
 std::string loss_text(const LossOptions& loss) {
-  if (loss.kind == LossKind::kOutput) return fmt::format("output:{}", loss.output);
-  std::string text =
-      fmt::format("{}:output={},labels={}", name_of(loss.kind), loss.output, loss.labels);
-  if (is_by_class(loss.kind)) {
-    text += fmt::format(",ignore_index={},class_axis={}", loss.ignore_index, loss.class_axis);
-  }
-  if (loss.kind == LossKind::kHuber) text += fmt::format(",delta={}", loss.delta);
-  if (loss.kind == LossKind::kFocal) {
-    text += fmt::format(",gamma={},alpha={}", loss.gamma,
-                        loss.alpha < 0.0 ? "none" : fmt::format("{}", loss.alpha));
-  }
-  if (loss.kind == LossKind::kCtc) {
-    text += fmt::format(",blank={},time_axis={},most_labels={},zero_infinity={}", loss.blank,
-                        loss.time_axis, loss.most_labels, loss.zero_infinity ? 1 : 0);
-  }
-  if (!loss.class_weights.empty()) {
-    text += fmt::format(",weights={}", fmt::join(loss.class_weights, ":"));
-  }
-  if (loss.label_smoothing > 0.0) {
-    text += fmt::format(",label_smoothing={}", loss.label_smoothing);
+  std::string text;
+  for (const LossOptions* term : terms_of_loss(loss)) {
+    if (!text.empty()) text += kBetweenLosses;
+    if (term->weight != 1.0) text += fmt::format("{}*", term->weight);
+    text += term_text(*term);
   }
   return text;
 }

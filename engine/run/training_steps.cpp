@@ -54,7 +54,8 @@ void TrainingRun::train_step(std::int64_t step, BatchSource& batches) {
                           .gradient_norm = result.gradient_norm.value_or(kNotMeasured),
                           .step_ms = milliseconds_since(start),
                           .samples = result.examples,
-                          .tokens = result.tokens};
+                          .tokens = result.tokens,
+                          .terms = result.terms};
   step_ = step;
   samples_seen_ += result.examples;
   training_ms_ += record.step_ms;

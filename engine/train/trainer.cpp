@@ -85,6 +85,21 @@ Trainer::Trainer(std::shared_ptr<Executor> executor, std::int64_t micro_batches)
   micro_step_input_ = memory.kept(kMicroStepInput);
   random_step_input_ = memory.kept(kRandomStepInput);
   gradient_norm_ = memory.kept(kGradientNormOutput);
+  const Graph& graph = executor_->program().graph;
+  for (ValueId output : graph.outputs) {
+    const std::string& name = graph.value(output).name;
+    if (!name.starts_with(kLossTermPrefix)) continue;
+    terms_.emplace_back(name.substr(std::string_view(kLossTermPrefix).size()), output);
+  }
+}
+
+// The mean over the micro-batches, one of them at a time.
+void Trainer::add_terms(LossTerms& terms) const {
+  for (std::size_t i = 0; i < terms_.size(); ++i) {
+    if (i == terms.size()) terms.emplace_back(terms_[i].first, 0.0);
+    terms[i].second +=
+        executor_->memory().read_scalar(terms_[i].second) / static_cast<double>(micro_batches_);
+  }
 }
 
 const Batch& Trainer::next_batch(BatchSource& batches, const StepPlace& at, StepEvents& events) {
@@ -118,6 +133,7 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
       throw bad_loss_error(*executor_, loss, step, unmarked_);
     }
     result.loss += loss / static_cast<double>(micro_batches_);
+    add_terms(result.terms);
     result.examples += batch.examples;
     result.tokens += batch.tokens;
   }

@@ -18,8 +18,12 @@
 
 namespace trainscope {
 
+// The terms of a loss that is a sum, without their weights, by name.
+using LossTerms = std::vector<std::pair<std::string, double>>;
+
 struct StepResult {
   double loss = 0.0;                    // mean over the step's micro-batches
+  LossTerms terms = {};                 // the same of each term; none where there is one loss
   std::optional<double> gradient_norm;  // before clipping; only with clipping
   std::int64_t examples = 0;
   std::int64_t tokens = 0;
@@ -53,6 +57,7 @@ class Trainer {
  private:
   const Batch& next_batch(BatchSource& batches, const StepPlace& at, StepEvents& events);
   void bind(const Batch& batch, const StepPlace& at);
+  void add_terms(LossTerms& terms) const;
 
   std::shared_ptr<Executor> executor_;
   std::int64_t micro_batches_;
@@ -62,6 +67,7 @@ class Trainer {
   ValueId micro_step_input_ = kNoValue;
   ValueId random_step_input_ = kNoValue;
   ValueId gradient_norm_ = kNoValue;
+  std::vector<std::pair<std::string, ValueId>> terms_;  // of the loss, by name
   UnmarkedNames unmarked_;
 };
 

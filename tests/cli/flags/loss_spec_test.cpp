@@ -82,6 +82,31 @@ TEST_CASE("loss: l1, and the model's own scalar") {
   CHECK(loss_text(own) == "output:total,loss");
 }
 
+TEST_CASE("loss: a weighted sum, and back to text") {
+  const std::string text =
+      "bce_with_logits:output=y,labels=x + 0.5*output:kl + -2*huber:output=z,labels=t,delta=1";
+  const LossOptions sum = parse_loss(text);
+  REQUIRE(sum.further.size() == 2);
+  CHECK(sum.weight == 1.0);
+  CHECK(sum.further[0].weight == 0.5);
+  CHECK(sum.further[0].output == "kl");
+  CHECK(sum.further[1].weight == -2.0);
+  CHECK(loss_text(sum) == text);
+  CHECK(term_name(sum) == "bce_with_logits(y)");
+  CHECK(term_name(sum.further[0]) == "kl");
+  CHECK(parse_loss("3*mse").weight == 3.0);
+  CHECK(parse_loss("output:a*b").output == "a*b");  // a star of a name
+  CHECK(parse_loss("2 * output:a*b").output == "a*b");
+  LossOptions open = parse_loss("mse + 2*l1:labels=t");
+  resolve_loss_output(model_with_outputs("float[2] y"), open);
+  CHECK(loss_text(open) == "mse:output=y,labels=labels + 2*l1:output=y,labels=t");
+  CHECK(message_of("x*mse").starts_with("--loss: 'x*' is no weight"));
+  CHECK(message_of("0*mse").starts_with("--loss: '0*' is no weight"));
+  CHECK(message_of("inf*mse").starts_with("--loss: 'inf*' is no weight"));
+  CHECK(message_of("mse + ").starts_with("--loss: there is no loss ''"));
+  CHECK(message_of("mse + kl").starts_with("--loss: there is no loss 'kl'"));
+}
+
 TEST_CASE("loss: mistakes are named") {
   CHECK(message_of("output") == "--loss output needs a name: output:NAME|");
   CHECK(message_of("output:") == "--loss output needs a name: output:NAME|");

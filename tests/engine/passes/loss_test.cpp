@@ -125,6 +125,44 @@ TEST_CASE("loss: a named output is scored, by default the first") {
   CHECK(scored({.output = "b"}) == "b");
 }
 
+TEST_CASE("loss: a weighted sum, each term an output besides") {
+  constexpr const char* kTwo =
+      "(float[2,3] x, float[2,3] t) => (float[2,3] y, float own) "
+      "{ y = Identity(x)  own = ReduceMean <keepdims = 0> (x) }";
+  LossOptions sum{.kind = LossKind::kMse, .output = "y", .labels = "t"};
+  sum.weight = 2.0;
+  sum.further = {{.kind = LossKind::kOutput, .output = "own"},
+                 {.kind = LossKind::kL1, .output = "y", .labels = "t"},
+                 {.kind = LossKind::kMse, .output = "y", .labels = "other"}};
+  sum.further[0].weight = -0.5;
+  const Graph g = passed(graph(kTwo), {"loss"}, with_loss(sum));
+  CHECK_FALSE(changes(g, "loss", with_loss(sum)));
+  CHECK(g.inputs.size() == 3);  // t is there, and read twice
+  const Tensors results = results_of(g, {{"x", floats({2, 3}, {0, 1, 2, 3, 4, 5})},
+                                         {"t", floats({2, 3}, {0, 1, 2, 3, 4, 8})},
+                                         {"other", floats({2, 3}, {0, 1, 2, 3, 4, 5})}});
+  const auto number = [&](const std::string& name) {
+    return static_cast<double>(results.at(name).values<float>()[0]);
+  };
+  CHECK(number("ai.trainscope.loss/mse(y)") == doctest::Approx(1.5));
+  CHECK(number("ai.trainscope.loss/own") == doctest::Approx(2.5));
+  CHECK(number("ai.trainscope.loss/l1(y)") == doctest::Approx(0.5));
+  CHECK(number("ai.trainscope.loss/mse(y)_1") == doctest::Approx(0.0));
+  CHECK(number("loss") == doctest::Approx(3.0 - 1.25 + 0.5));
+}
+
+TEST_CASE("loss: labels may be an input of the model that fits") {
+  constexpr const char* kOwn = "(float[2,3] x, int64[2] kinds) => (float[2,3] y) { y = Exp(x) }";
+  const Graph g = passed(graph(kOwn), {"loss"}, with_loss({.labels = "kinds"}));
+  CHECK(g.inputs.size() == 2);
+  const std::string wrong =
+      refused(kOwn, {.kind = LossKind::kMse, .labels = "kinds"}, ErrorCode::kUsage);
+  CHECK(contains(wrong, "already has a value named 'kinds'"));
+  CHECK(contains(wrong, "it would have to be f32[2,3], it is i64[2]"));
+  CHECK(contains(refused(kOwn, {.kind = LossKind::kMse, .labels = "y"}, ErrorCode::kUsage),
+                 "already has a value named 'y'"));
+}
+
 TEST_CASE("loss: inference has none, a graph that has one keeps it") {
   TrainingOptions options;
   options.mode = GraphMode::kInference;

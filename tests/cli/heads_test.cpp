@@ -1,0 +1,158 @@
+// Several losses and heads follow PyTorch's usual loops: a variational autoencoder, CTC, pairs of
+// pictures and texts, adversarial nets. tests/data/heads/make.py says what was run there.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/bundle/reader.h"
+#include "engine/core/file.h"
+#include "engine/core/safetensors.h"
+#include "tests/cli/program_runner.h"
+
+namespace trainscope::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Words = std::vector<std::string>;
+
+const fs::path kHeads = fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/heads";
+constexpr double kLimit = 1e-5;
+
+// `train` on the batches of a case in their order.
+Words train_words(const std::string& name, const Words& more) {
+  Words words = {"train",     (kHeads / (name + ".onnx")).string(),
+                 "--data",    "tensors:" + (kHeads / (name + ".safetensors")).string(),
+                 "--shuffle", "none",
+                 "--steps",   "10",
+                 "--batch",   "6",
+                 "--run-dir", "r"};
+  words.insert(words.end(), more.begin(), more.end());
+  if (std::ranges::find(more, "--threads") == more.end()) {
+    words.insert(words.end(), {"--threads", "1"});
+  }
+  return words;
+}
+
+void trains(const TemporaryFolder& folder, const std::string& name, Words more) {
+  more.insert(more.end(), {"--validation", "none"});
+  const Finished finished = run(train_words(name, more), {}, folder.path());
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+}
+
+double term_of(const StepRecord& step, const std::string& name) {
+  if (name == "loss") return step.loss;
+  const auto found = std::ranges::find(step.terms, name, &std::pair<std::string, double>::first);
+  REQUIRE(found != step.terms.end());
+  return found->second;
+}
+
+// The largest difference of the losses of all steps, over the loss where that is above 1.
+double largest_difference(const fs::path& run_folder, const std::string& name) {
+  const Json numbers = read_json_file(kHeads / "losses.json");
+  const Metrics metrics = RunReader::open(run_folder).metrics();
+  REQUIRE(metrics.steps.size() == 10);
+  double largest = 0.0;
+  for (const JsonMember& losses : numbers.at("losses").at(name).as_object()) {
+    for (std::size_t i = 0; i < metrics.steps.size(); ++i) {
+      const double want = losses.value.as_array()[i].as_number();
+      const double got = term_of(metrics.steps[i], losses.key);
+      largest = std::max(largest, std::abs(got - want) / std::max(1.0, std::abs(want)));
+    }
+  }
+  return largest;
+}
+
+// The same of the trained tensors that have one name in both; `least`: how many these must be.
+double trained_difference(const fs::path& run_folder, const std::string& name, int least) {
+  const SafetensorsFile want = SafetensorsFile::open(kHeads / (name + "-trained.safetensors"));
+  const SafetensorsFile got =
+      SafetensorsFile::open(run_folder / "checkpoints/step-00000010/model.safetensors");
+  double largest = 0.0;
+  int compared = 0;
+  for (const std::string& tensor : want.names()) {
+    if (!got.contains(tensor)) continue;
+    ++compared;
+    const Tensor a = want.tensor(tensor);
+    const Tensor b = got.tensor(tensor);
+    REQUIRE(a.shape() == b.shape());
+    for (std::size_t i = 0; i < a.values<float>().size(); ++i) {
+      const double difference = std::abs(a.values<float>()[i] - b.values<float>()[i]);
+      largest = std::max(largest, difference);
+    }
+  }
+  CHECK(compared >= least);
+  return largest;
+}
+
+void follows(const std::string& name, const Words& more, int tensors) {
+  const TemporaryFolder folder;
+  trains(folder, name, more);
+  const double losses = largest_difference(folder / "r", name);
+  const double trained = trained_difference(folder / "r", name, tensors);
+  MESSAGE(fmt::format("{}: losses differ by at most {:.2g}, trained tensors by {:.2g}", name,
+                      losses, trained));
+  CHECK(losses <= kLimit);
+  CHECK(trained <= kLimit);
+}
+
+const Words kVae = {"--loss",      "bce_with_logits:output=scores,labels=x + 0.05*output:kl",
+                    "--optimizer", "adam",
+                    "--lr",        "0.01"};
+
+}  // namespace
+
+TEST_CASE("heads: an autoencoder's two losses follow PyTorch") { follows("vae", kVae, 8); }
+
+TEST_CASE("heads: CTC follows PyTorch, with an empty text and one that no path can spell") {
+  follows("ctc",
+          {"--loss", "ctc:output=scores,time_axis=1,zero_infinity=1", "--optimizer", "sgd", "--lr",
+           "0.1", "--momentum", "0.9"},
+          2);
+}
+
+TEST_CASE("heads: a contrastive loss of two inputs follows PyTorch") {
+  follows("pairs",
+          {"--loss", "output:loss", "--train", "logit_scale", "--optimizer", "adamw", "--lr",
+           "0.01", "--weight-decay", "0.1"},
+          5);
+}
+
+TEST_CASE("heads: a sum is evaluated, resumed and refused where its labels do not fit") {
+  const TemporaryFolder folder;
+  Words words = kVae;
+  words.insert(words.end(), {"--validation", "0.4", "--epochs", "1"});
+  words = train_words("vae", words);
+  words.erase(words.begin() + 6, words.begin() + 8);  // --steps 10
+  const Finished trained = run(words, {}, folder.path());
+  INFO(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  const Finished evaluated = run({"eval", "r", "--json"}, {}, folder.path());
+  REQUIRE(evaluated.exit_code == 0);
+  const Json manifest = read_json_file(folder / "r/manifest.json");
+  CHECK(manifest.at("options").get<std::string>("loss") ==
+        "bce_with_logits:output=scores,labels=x + 0.05*output:kl");
+  const Metrics metrics = RunReader::open(folder / "r").metrics();
+  REQUIRE(metrics.evaluations.size() == 1);
+  CHECK(evaluated.json().get<double>("loss") == metrics.evaluations[0].loss);
+  CHECK(metrics.steps[0].loss ==
+        doctest::Approx(metrics.steps[0].terms[0].second + 0.05 * metrics.steps[0].terms[1].second)
+            .epsilon(1e-6));
+  const auto refused = [&](const std::string& loss) {
+    const Finished finished = run(train_words("vae", {"--loss", loss}), {}, folder.path());
+    CHECK(finished.exit_code == 2);
+    return finished.err;
+  };
+  const std::string noise = refused("mse:output=scores,labels=noise + output:kl");
+  CHECK(text_has(noise, "already has a value named 'noise'"));
+  CHECK(text_has(noise, "it would have to be f32[6,12], it is f32[6,3]"));
+  CHECK(text_has(refused("output:kl + output:scores"), "must be a scalar"));
+  CHECK(text_has(refused("output:kl + half*output:kl"), "'half*' is no weight"));
+  CHECK(text_has(refused("output:kl + 0*output:kl"), "'0*' is no weight"));
+  CHECK(text_has(refused("output:kl + "), "there is no loss ''"));
+}
+
+}  // namespace trainscope::test
