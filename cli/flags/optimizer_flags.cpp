@@ -80,6 +80,12 @@ constexpr Flag kFlags[] = {
      .value = "'PATTERN:weight_decay=0,lr_scale=1'",
      .help = "Own numbers for parameters by name, lr=X for a rate of their own; the last that "
              "matches wins"},
+    {.name = "alternate",
+     .type = FlagType::kTexts,
+     .value = "'OUTPUT=PATTERN[:optimizer=KIND,lr=X,..]'",
+     .help = "Twice or more, of adversarial nets: in each step the model's scalar OUTPUT trains "
+             "the parameters that match, then the next one its own on what that left; keys "
+             "optimizer, lr, momentum, nesterov, beta1, beta2, alpha, eps, weight_decay"},
     {.name = "clip",
      .type = FlagType::kNumber,
      .value = "X",

@@ -202,7 +202,11 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   CompileOptions options = forward_options(invocation, sizes);
   choose_what_to_train(settings, options.import);
   options.training.mode = GraphMode::kTrain;
-  options.training.loss = parse_loss(settings.text("loss"));
+  options.training.optimizer = optimizer_options(settings);
+  options.training.alternation = alternation(settings, options.training.optimizer);
+  options.training.loss = options.training.alternation.empty()
+                              ? parse_loss(settings.text("loss"))
+                              : sum_of_losses(options.training.alternation);
   resolve_loss_output(model, options.training.loss);
   options.training.loss_chunks = settings.integer("loss-chunks");
   options.training.skip_ignored = settings.on("skip-ignored");
@@ -212,7 +216,6 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.training.precision = step_precision(settings.text("precision"));
   options.training.straight_through = settings.on("straight-through");
   options.training.running_statistics = settings.text("batch-norm") == "running";
-  options.training.optimizer = optimizer_options(settings);
   options.training.optimizer.in_backward = settings.on("optimizer-in-backward");
   options.training.micro_batches = settings.integer("accumulate");
   options.training.ema_decay = ema_decay(settings);

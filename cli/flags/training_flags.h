@@ -60,6 +60,10 @@ Json without_replaced_plan(const Json& options, const Settings& settings);
 // "6GiB" as a number of bytes, 1 or more; throws kUsage for what is none, naming the flag.
 std::int64_t parse_bytes(std::string_view flag, std::string_view text);
 OptimizerOptions optimizer_options(const Settings& settings);
+// --alternate, with `usual` where it says nothing of an optimizer; none where it is not given.
+std::vector<AlternatingLoss> alternation(const Settings& settings, const OptimizerOptions& usual);
+// What such a step records as its loss, and evaluations compute.
+LossOptions sum_of_losses(const std::vector<AlternatingLoss>& losses);
 // For 0 steps their number is not known yet, and it is not checked.
 Schedule training_schedule(const Settings& settings, std::int64_t steps);
 

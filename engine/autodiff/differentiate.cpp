@@ -1,227 +1,43 @@
 // differentiate: appends the backward graph, made of the gradient rules of the op table.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <string_view>
 #include <vector>
 
+#include "engine/autodiff/alternate.h"
+#include "engine/autodiff/differentiator.h"
 #include "engine/autodiff/late_nodes.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/ir/rewriter.h"
 #include "engine/ir/well_known.h"
 #include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {
 
-// Of the model: its gradient is what a straight-through estimator takes for that of the identity
-// (Bengio, Leonard, Courville 2013). What passes and decompositions round is meant to have none.
-bool is_own_step(const Node& node) {
-  return node.op->piecewise_constant && node.provenance.pass == kImportPass;
+std::vector<ValueId> targets_of(const Graph& graph, const TrainingOptions& options) {
+  std::vector<ValueId> targets = graph.values_of(ValueKind::kParameter);
+  for (const std::string& name : options.gradient_of) {
+    ValueId v = graph.find(name);
+    require(v != kNoValue, ErrorCode::kUsage, "the model has no value '{}'", printable(name));
+    if (graph.value(v).kind != ValueKind::kParameter) targets.push_back(v);
+  }
+  return targets;
 }
 
-// Reverse-mode differentiation over the linear order: no recursion. Contributions to a value's
-// gradient are added up as they arise, so that two of them are in memory at most.
-class Differentiator {
- public:
-  Differentiator(Rewriter& rewriter, const TrainingOptions& options)
-      : rewriter_(rewriter),
-        graph_(rewriter.graph()),
-        depends_(graph_.value_capacity(), false),
-        sum_(graph_.value_capacity(), kNoValue),
-        forward_(graph_.order()),
-        loss_scale_(options.mode == GraphMode::kTrain && options.precision == StepPrecision::kF16),
-        straight_through_(options.straight_through) {
-    find_targets(options);
-    find_dependents();
-  }
-
-  void run() {
-    Builder& b = rewriter_.at_end(Phase::kBackward);
-    b.set_prefix("grad/");
-    add_contribution(b, graph_.loss, first_gradient(b));
-    for (auto id = forward_.rbegin(); id != forward_.rend(); ++id) differentiate(b, *id);
-    refuse_missing_gradients();
-    for (ValueId target : targets_) record_gradient(b, target);
-    tie_gradients();
-  }
-
-  std::size_t without_gradient() const { return without_gradient_; }
-
- private:
-  // That of the loss by itself; with loss scaling a state, which optimizer_step divides by.
-  ValueId first_gradient(Builder& b) {
-    constexpr float kFirstScale = 65536.0F;
-    const DType dtype = b.type(graph_.loss).dtype;
-    if (!loss_scale_) return b.scalar(1.0, dtype);
-    Tensor scale = convert(Tensor::scalar(kFirstScale), dtype);
-    return b.state(kLossScaleState, scale.type(), std::make_shared<const Tensor>(std::move(scale)));
-  }
-
-  static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
-
-  bool passes_straight(const Node& node) const { return straight_through_ && is_own_step(node); }
-  bool has_no_gradient(const Node& node) const {
-    return node.op->differentiable == Differentiable::kNo && !passes_straight(node);
-  }
-
-  void find_targets(const TrainingOptions& options) {
-    targets_ = graph_.values_of(ValueKind::kParameter);
-    for (const std::string& name : options.gradient_of) {
-      ValueId v = graph_.find(name);
-      require(v != kNoValue, ErrorCode::kUsage, "the model has no value '{}'", printable(name));
-      if (graph_.value(v).kind != ValueKind::kParameter) targets_.push_back(v);
-    }
-  }
-
-  // Values through which a target can influence something.
-  void find_dependents() {
-    for (ValueId v : targets_) depends_[index(v)] = true;
-    for (NodeId id : forward_) {
-      const Node& node = graph_.node(id);
-      if (has_no_gradient(node)) continue;
-      bool any = std::ranges::any_of(node.inputs, [this](ValueId v) {
-        return v != kNoValue && depends_[index(v)] && is_float(graph_.value(v).type.dtype);
-      });
-      if (!any) continue;
-      for (ValueId v : node.outputs) {
-        if (v != kNoValue && is_float(graph_.value(v).type.dtype)) depends_[index(v)] = true;
-      }
-    }
-  }
-
-  void add_contribution(Builder& b, ValueId of, ValueId gradient) {
-    if (of == kNoValue || gradient == kNoValue || !depends_[index(of)]) return;
-    ValueId& sum = sum_[index(of)];
-    sum = sum == kNoValue ? gradient : b("Add", {sum, gradient});
-  }
-
-  void differentiate(Builder& b, NodeId id) {
-    const Node node = graph_.node(id);  // a copy: the graph's storage grows below
-    b.set_provenance(
-        {.sources = node.provenance.sources, .pass = "differentiate", .backward_of = node.serial});
-    std::vector<ValueId> dy;
-    for (ValueId v : node.outputs) dy.push_back(v == kNoValue ? kNoValue : sum_[index(v)]);
-    if (std::ranges::all_of(dy, [](ValueId v) { return v == kNoValue; })) return;
-    std::unique_ptr<bool[]> wanted = std::make_unique<bool[]>(node.inputs.size());
-    bool any = false;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      ValueId v = node.inputs[i];
-      wanted[i] = v != kNoValue && depends_[index(v)] && is_float(graph_.value(v).type.dtype);
-      any = any || wanted[i];
-    }
-    if (!any || has_no_gradient(node)) return;
-    if (passes_straight(node)) return add_contribution(b, node.inputs[0], dy[0]);
-    GradArgs args{.b = b,
-                  .node = node,
-                  .x = node.inputs,
-                  .y = node.outputs,
-                  .dy = dy,
-                  .wanted = {wanted.get(), node.inputs.size()}};
-    const std::vector<ValueId> dx = gradients_of_inputs(args);
-    CHECK_INVARIANT(dx.size() == node.inputs.size());
-    for (std::size_t i = 0; i < dx.size(); ++i) {
-      if (!wanted[i] || dx[i] == kNoValue) continue;
-      CHECK_INVARIANT(graph_.value(dx[i]).type == graph_.value(node.inputs[i]).type);
-      add_contribution(b, node.inputs[i], dx[i]);
-    }
-  }
-
-  // A node without a gradient is noted, and zeros go on in its place: one error names all of them.
-  std::vector<ValueId> gradients_of_inputs(const GradArgs& args) {
-    const Node& node = args.node;
-    if (node.op->gradient == nullptr) {
-      without_rule_[std::string(node.op->name)].push_back(node.name);
-      return zeros(args);
-    }
-    try {
-      return node.op->gradient(args);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kBadInput) throw;
-      refusals_.push_back(fmt::format("gradient of {} '{}': {}", node.op->name,
-                                      printable(node.name), error.message()));
-      return zeros(args);
-    }
-  }
-
-  std::vector<ValueId> zeros(const GradArgs& args) const {
-    std::vector<ValueId> dx(args.x.size(), kNoValue);
-    for (std::size_t i = 0; i < dx.size(); ++i) {
-      if (!args.wanted[i]) continue;
-      const TensorType type = args.type(args.x[i]);  // a copy: the graph grows
-      const ValueId zero = args.b.scalar(0.0, type.dtype);
-      const std::span<const std::int64_t> dims = type.shape.span();
-      dx[i] = args.b("Expand", {zero, args.b.ints(Ints(dims.begin(), dims.end()))});
-    }
-    return dx;
-  }
-
-  void refuse_missing_gradients() {
-    if (without_rule_.empty() && refusals_.empty()) return;
-    Error error(ErrorCode::kBadInput, "the model cannot be trained: ops without a gradient");
-    for (auto& [op, nodes] : without_rule_) {
-      std::ranges::reverse(nodes);
-      error.at(fmt::format("{}: {} node{}: {}", op, nodes.size(), nodes.size() == 1 ? "" : "s",
-                           printable(join(nodes, ", "), 400)));
-    }
-    std::ranges::reverse(refusals_);
-    for (std::string& refusal : refusals_) error.at(std::move(refusal));
-    throw error.mark_unsupported().hint(
-        "freeze the parameters before these nodes (--freeze PATTERN)");
-  }
-
-  void record_gradient(Builder& b, ValueId target) {
-    b.set_provenance({.sources = {}, .pass = "differentiate"});
-    ValueId gradient = sum_[index(target)];
-    if (gradient == kNoValue) {
-      ++without_gradient_;
-      return;
-    }
-    // Two targets may share one gradient value (x and y of x + y): each gets a name of its own.
-    bool plain_node =
-        graph_.value(gradient).kind == ValueKind::kNode && !graph_.is_output(gradient);
-    if (!plain_node) gradient = b("Identity", {gradient});
-    graph_.rename(gradient, graph_.unique_name("grad/" + graph_.value(target).name));
-    graph_.gradients.push_back({target, gradient});
-    sum_[index(target)] = gradient;
-  }
-
-  // Each gradient knows the values that it is of.
-  void tie_gradients() {
-    for (std::size_t v = 0; v < sum_.size(); ++v) {
-      if (sum_[v] == kNoValue) continue;
-      const Serial of = graph_.value(static_cast<ValueId>(v)).serial;
-      graph_.value(sum_[v]).gradient_of.add(of);
-    }
-  }
-
-  Rewriter& rewriter_;
-  Graph& graph_;
-  std::vector<ValueId> targets_;
-  std::vector<bool> depends_;
-  std::vector<ValueId> sum_;  // by value: its gradient so far
-  std::vector<NodeId> forward_;
-  bool loss_scale_;
-  bool straight_through_;
-  std::map<std::string, std::vector<std::string>> without_rule_;  // op: its nodes, last first
-  std::vector<std::string> refusals_;                             // last node first
-  std::size_t without_gradient_ = 0;
-};
-
 bool run_differentiate(Graph& graph, PassContext& context) {
-  bool wanted =
-      context.options.mode == GraphMode::kTrain || context.options.mode == GraphMode::kGradients;
+  const bool trains = context.options.mode == GraphMode::kTrain;
+  const bool wanted = trains || context.options.mode == GraphMode::kGradients;
   if (!wanted || graph.loss == kNoValue || !graph.gradients.empty()) return false;
+  if (trains && !context.options.alternation.empty()) {
+    if (graph.find(kLearningRateInput) != kNoValue) return false;  // their updates are there
+    append_alternation(graph, context);
+    return true;
+  }
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   const std::vector<NodeId> model = graph.order();
-  Differentiator differentiator(rewriter, context.options);
-  differentiator.run();
+  const std::size_t without = append_gradients(
+      rewriter, {.loss = graph.loss, .targets = targets_of(graph, context.options), .nodes = model},
+      context.options);
   context.count("gradients", static_cast<std::int64_t>(graph.gradients.size()));
-  context.count("without gradient", static_cast<std::int64_t>(differentiator.without_gradient()));
+  context.count("without gradient", static_cast<std::int64_t>(without));
   require(!graph.gradients.empty(), ErrorCode::kUsage,
           "nothing to train: no trainable parameter influences the loss");
   graph = graph.reordered(with_late_nodes(graph, model));
@@ -232,7 +48,9 @@ bool run_differentiate(Graph& graph, PassContext& context) {
 
 Pass differentiate_pass() {
   return {.name = "differentiate",
-          .doc = "Append the gradients of the loss by every parameter, as a graph of ops.",
+          .doc =
+              "Append the gradients of the loss by every parameter, as a graph of ops; with "
+              "--alternate those of each loss by its own parameters, and their update.",
           .run = run_differentiate};
 }
 

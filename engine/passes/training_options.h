@@ -117,6 +117,14 @@ struct OptimizerOptions {
   std::vector<ParameterGroup> groups = {};
 };
 
+// A loss of the model, a scalar output, that trains parameters of its own: those whose name matches
+// the glob, by an optimizer of its own.
+struct AlternatingLoss {
+  std::string output;
+  std::string pattern;
+  OptimizerOptions optimizer = {};
+};
+
 enum class GraphMode : std::uint8_t {
   kInference,  // forward in inference form
   kEvaluate,   // inference form and the loss
@@ -151,6 +159,9 @@ struct TrainingOptions {
   // modules do in eval(); otherwise by the statistics of the batch, which update the running ones.
   bool running_statistics = false;
   OptimizerOptions optimizer = {};
+  // In a step these losses train their parameters one after the other, each on what the updates
+  // before it left (adversarial nets); `loss` is their sum. Only of kTrain; empty: there is one.
+  std::vector<AlternatingLoss> alternation = {};
   // Averages of the parameters over the steps: average = decay * average + (1 - decay) * parameter
   // after each step, from the first parameters on. 0: none are kept.
   double ema_decay = 0.0;

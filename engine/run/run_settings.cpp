@@ -91,6 +91,16 @@ std::string term_text(const LossOptions& loss) {
   return text;
 }
 
+Json alternation_json(const TrainingOptions& training) {
+  Json losses = Json::array();
+  for (const AlternatingLoss& loss : training.alternation) {
+    losses.push_back(Json::object({{"output", loss.output},
+                                   {"pattern", loss.pattern},
+                                   {"optimizer", optimizer_json(loss.optimizer)}}));
+  }
+  return losses;
+}
+
 // What does not keep a run from going on. With the same bits for any number of threads these do not
 // matter.
 Json about_settings(const TrainRequest& request) {
@@ -124,6 +134,7 @@ Json run_settings(const TrainRequest& request, const Json& data) {
     settings.set("parameters", Json::list(*compile.import.parameters));
   }
   if (training.straight_through) settings.set("straight_through", true);
+  if (!training.alternation.empty()) settings.set("alternate", alternation_json(training));
   if (training.running_statistics) settings.set("batch_norm", "running");
   // Runs from before it existed were f32, and say nothing.
   if (training.precision != StepPrecision::kF32) {

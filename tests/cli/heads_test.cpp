@@ -103,6 +103,11 @@ const Words kVae = {"--loss",      "bce_with_logits:output=scores,labels=x + 0.0
                     "--optimizer", "adam",
                     "--lr",        "0.01"};
 
+const Words kGan = {"--alternate", "d_loss=discriminator.*:optimizer=adam,lr=0.02,beta1=0.5",
+                    "--alternate", "g_loss=generator.*:optimizer=sgd,lr=0.05,momentum=0.5",
+                    "--optimizer", "adam",
+                    "--lr",        "0.01"};
+
 }  // namespace
 
 TEST_CASE("heads: an autoencoder's two losses follow PyTorch") { follows("vae", kVae, 8); }
@@ -119,6 +124,62 @@ TEST_CASE("heads: a contrastive loss of two inputs follows PyTorch") {
           {"--loss", "output:loss", "--train", "logit_scale", "--optimizer", "adamw", "--lr",
            "0.01", "--weight-decay", "0.1"},
           5);
+}
+
+TEST_CASE("heads: two nets with optimizers of their own follow PyTorch, statistics included") {
+  follows("gan", kGan, 12);
+}
+
+TEST_CASE("heads: updates that alternate go on after a resume, and with recomputation") {
+  const TemporaryFolder folder;
+  Words half = kGan;
+  half.insert(half.end(), {"--session-steps", "4"});
+  trains(folder, "gan", half);
+  const Finished finished = run({"train", "--resume", "r", "--threads", "1"}, {}, folder.path());
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  CHECK(largest_difference(folder / "r", "gan") <= kLimit);
+  for (const Words& more : std::vector<Words>{{"--recompute", "2"}, {"--threads", "2"}}) {
+    const TemporaryFolder other;
+    Words words = kGan;
+    words.insert(words.end(), more.begin(), more.end());
+    trains(other, "gan", words);
+    CHECK(largest_difference(other / "r", "gan") <= kLimit);
+  }
+}
+
+TEST_CASE("heads: what cannot alternate is refused with what to do") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const Words& more) {
+    const Finished finished = run(train_words("gan", more), {}, folder.path());
+    CHECK(finished.exit_code == 2);
+    return finished.err;
+  };
+  const std::string d = "d_loss=discriminator.*";
+  const std::string g = "g_loss=generator.*";
+  CHECK(text_has(refused({"--alternate", d}), "one loss has nothing to alternate with"));
+  CHECK(text_has(refused({"--alternate", "d_loss", "--alternate", g}),
+                 "expected OUTPUT=PATTERN[:optimizer=KIND,lr=X,...]"));
+  CHECK(text_has(refused({"--alternate", d, "--alternate", d}), "names the loss 'd_loss' twice"));
+  CHECK(text_has(refused({"--alternate", d, "--alternate", "g_loss=generator.0.*"}),
+                 "is in none of the groups that alternate"));
+  CHECK(text_has(refused({"--alternate", d, "--alternate", "g_loss=*"}),
+                 "is in several of the groups that alternate"));
+  CHECK(text_has(refused({"--alternate", d, "--alternate", "g_loss=*or.*:lr=1"}), "several"));
+  CHECK(text_has(refused({"--alternate", "d_loss=*", "--alternate", "g_loss=no*"}),
+                 "'no*' of the loss 'g_loss' matches no parameter"));
+  CHECK(text_has(refused({"--alternate", d + ":rate=1", "--alternate", g}), "no key 'rate'"));
+  CHECK(text_has(refused({"--alternate", d + ":beta1=1", "--alternate", g}), "beta1 is '1'"));
+  CHECK(text_has(refused({"--alternate", d + ":optimizer=sgd,eps=1", "--alternate", g}),
+                 "eps means nothing with sgd"));
+  CHECK(text_has(refused({"--alternate", d, "--alternate", "loss=generator.*"}),
+                 "reads output 'loss', which the model does not have"));
+  CHECK(text_has(refused({"--alternate", d, "--alternate", g, "--loss", "output:d_loss"}),
+                 "--alternate and --loss do not go together"));
+  CHECK(text_has(refused({"--alternate", d, "--alternate", g, "--accumulate", "2"}),
+                 "do not go together with accumulation"));
+  CHECK(text_has(refused({"--alternate", d, "--alternate", g, "--clip", "1"}),
+                 "do not go together with clipping"));
 }
 
 TEST_CASE("heads: a sum is evaluated, resumed and refused where its labels do not fit") {
