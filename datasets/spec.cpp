@@ -54,6 +54,26 @@ const DataFormat* format_of_file(std::string_view text) {
   return nullptr;
 }
 
+bool is_parquet(std::string_view file) {
+  return file.ends_with(".parquet") || file.ends_with(".pq");
+}
+
+// The kind is left to others: one line makes a file of it that is read.
+void refuse_parquet(std::string_view text) {
+  std::string_view file = text.substr(0, text.find(','));
+  const bool has_kind = file.starts_with("parquet:");
+  if (const std::size_t colon = file.find(':'); colon != std::string_view::npos) {
+    file.remove_prefix(colon + 1);
+  }
+  if (!has_kind && !is_parquet(file)) return;
+  const bool is_plain = file.find_first_of("'\"\\`$!") == std::string_view::npos;
+  const std::string name = is_plain && !file.empty() ? printable(file) : "FILE";
+  bad_spec(text, "Parquet files are not read",
+           fmt::format("python -c \"import pandas; pandas.read_parquet('{0}').to_csv('{0}.csv', "
+                       "index=False)\" makes a file for csv:{0}.csv",
+                       name));
+}
+
 bool has_option(const DataFormat& row, std::string_view key) {
   return std::find(row.options.begin(), row.options.end(), key) != row.options.end();
 }
@@ -114,6 +134,7 @@ const DataFormat* find_format(std::string_view name) {
 }
 
 DataSpec parse_data_spec(std::string_view text) {
+  refuse_parquet(text);
   const DataFormat* of_file = format_of_file(text);
   const std::size_t name_end =
       of_file != nullptr ? 0 : std::min(text.find_first_of(":,"), text.size());

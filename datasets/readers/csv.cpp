@@ -16,6 +16,7 @@
 
 #include "datasets/csv.h"
 #include "datasets/format.h"
+#include "datasets/readers/csv_columns.h"
 #include "datasets/readers/csv_missing.h"
 #include "datasets/readers/features.h"
 #include "engine/core/error.h"
@@ -143,61 +144,6 @@ Tensor tensor_of(const CsvSource& source, const WantedField& field,
   return tensor;
 }
 
-std::string hint_of_columns(const CsvTable& table) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min<std::size_t>(table.columns.size(), 20); ++i) {
-    names.push_back(printable(table.columns[i], 40));
-  }
-  return fmt::format("the columns are {}", join(names, ", "));
-}
-
-std::size_t find_column(const DataSpec& spec, const CsvTable& table, std::string_view name) {
-  const auto found = std::ranges::find(table.columns, name);
-  if (found == table.columns.end()) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("'{}' has no column '{}'", printable(spec.file()), printable(name)))
-        .hint(nearest_hint(name, table.columns))
-        .hint(hint_of_columns(table));
-  }
-  return static_cast<std::size_t>(found - table.columns.begin());
-}
-
-std::optional<std::size_t> find_label(const CsvSource& source, const DatasetOptions& options,
-                                      const FeatureRoles& roles) {
-  const DataSpec& spec = source.spec;
-  const std::string name = spec.option("label", "");
-  if (name.empty()) {
-    if (roles.labels == nullptr || roles.labels_are_input) return std::nullopt;
-    throw Error(ErrorCode::kUsage,
-                fmt::format("data '{}': which column is the label?", printable(spec.text)))
-        .hint("the form is csv:FILE,label=COLUMN; " + hint_of_columns(source.table));
-  }
-  require(roles.labels != nullptr || options.without_labels, ErrorCode::kUsage,
-          "data '{}': the model takes no labels", printable(spec.text));
-  return find_column(spec, source.table, name);
-}
-
-// Those that the option `columns` names, or all but the label.
-std::vector<std::size_t> feature_columns(const CsvSource& source) {
-  const std::string names = source.spec.option("columns", "");
-  std::vector<std::size_t> columns;
-  if (names.empty()) {
-    for (std::size_t i = 0; i < source.table.columns.size(); ++i) {
-      if (source.label != i) columns.push_back(i);
-    }
-    return columns;
-  }
-  for (std::string_view name : split(names, '+')) {
-    const std::size_t column = find_column(source.spec, source.table, name);
-    const bool is_new =
-        source.label != column && std::ranges::find(columns, column) == columns.end();
-    require(is_new, ErrorCode::kUsage, "data '{}': column '{}' is {}", printable(source.spec.text),
-            printable(name), source.label == column ? "the label" : "named twice");
-    columns.push_back(column);
-  }
-  return columns;
-}
-
 // Labels of classes that are text, none of them a number: their sorted names.
 std::vector<std::string> class_names(const CsvSource& source, const DatasetOptions& options,
                                      const FeatureRoles& roles) {
@@ -220,48 +166,6 @@ std::vector<std::string> class_names(const CsvSource& source, const DatasetOptio
   return {names.begin(), names.end()};
 }
 
-// A field and the columns that feed it.
-struct Dealt {
-  const WantedField* field = nullptr;
-  std::vector<std::size_t> columns;
-};
-
-void check_label(const CsvSource& source, const WantedField& field) {
-  const std::int64_t elements = elements_of(source.spec, field);
-  require(elements == 1, ErrorCode::kUsage,
-          "data '{}': csv has one label an example, '{}' takes {}", printable(source.spec.text),
-          printable(field.name), shape_text(*field.dims));
-}
-
-std::vector<Dealt> deal_columns(const CsvSource& source, const DatasetOptions& options,
-                                const FeatureRoles& roles) {
-  const std::vector<std::size_t>& columns = source.features;
-  std::int64_t wanted = 0;
-  std::vector<Dealt> dealt;
-  for (const WantedField& input : options.inputs) {
-    if (&input == roles.labels && source.label) continue;
-    const std::int64_t count = elements_of(source.spec, input);
-    const auto first = std::min(static_cast<std::size_t>(wanted), columns.size());
-    const auto last = std::min(static_cast<std::size_t>(wanted + count), columns.size());
-    dealt.push_back({.field = &input,
-                     .columns = {columns.begin() + static_cast<std::ptrdiff_t>(first),
-                                 columns.begin() + static_cast<std::ptrdiff_t>(last)}});
-    wanted += count;
-  }
-  if (static_cast<std::size_t>(wanted) != columns.size()) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("'{}' has {} columns besides the label, the model takes {} numbers an "
-                            "example",
-                            printable(source.spec.file()), columns.size(), wanted))
-        .hint(hint_of_columns(source.table) + "; columns=A+B takes some of them");
-  }
-  if (source.label && roles.labels != nullptr) {
-    check_label(source, *roles.labels);
-    dealt.push_back({.field = roles.labels, .columns = {*source.label}});
-  }
-  return dealt;
-}
-
 CsvTable read_csv(const DataSpec& spec, const std::string& text) {
   try {
     return parse_csv(text);
@@ -277,8 +181,7 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, const DatasetOptions& op
   const std::string text = read_file(spec.file(), kMaxFileBytes);
   CsvSource source{.spec = spec, .table = read_csv(spec, text)};
   source.missing = missing_of(spec);
-  source.label = find_label(source, options, roles);
-  source.features = feature_columns(source);
+  const std::vector<DealtColumns> dealt = deal_columns(source, options, roles);
   if (source.missing == Missing::kDrop) drop_rows(source);
   source.class_names = class_names(source, options, roles);
   Json description = Json::object({{"kind", spec.format},
@@ -299,15 +202,17 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, const DatasetOptions& op
     if (source.means.empty()) take_means(source, table);
     table.description.set(std::string(kColumnMeans), means_json(source));
   }
-  for (const Dealt& dealt : deal_columns(source, options, roles)) {
-    add_column(table, roles, *dealt.field, tensor_of(source, *dealt.field, dealt.columns));
+  for (const DealtColumns& each : dealt) {
+    add_column(table, roles, *each.field, tensor_of(source, *each.field, each.columns));
   }
   return make_table_dataset(spec, std::move(table));
 }
 
 DataFormat csv_format() {
   return {.name = "csv",
-          .form = "csv:FILE,label=COLUMN[,columns=A+B,missing=mean|zero|drop,validation=FRACTION]",
+          .form =
+              "csv:FILE,label=COLUMN[,columns=A+B|x:A+B;y:C,missing=mean|zero|drop,"
+              "validation=FRACTION]",
           .options = {"label", "columns", "missing", "validation"},
           .endings = {".csv"},
           .open = open_csv};

@@ -115,6 +115,55 @@ TEST_CASE("csv: columns by name, in the order in which they are named") {
   CHECK(contains(refused("u+y"), "column 'y' is the label"));
 }
 
+TEST_CASE("csv: columns of each input and of the labels by name") {
+  const TemporaryFolder folder;
+  put(folder / "d.csv", "id,u,v,w,kind,size\n9,1,2,3,pear,0.5\n9,4,5,6,apple,0.25\n");
+  DatasetOptions options;
+  options.inputs = {{.name = "p", .dtype = DType::kF32, .dims = {{1}}},
+                    {.name = "q", .dtype = DType::kF64, .dims = {{2}}},
+                    {.name = "sizes", .dtype = DType::kF32, .dims = {{1}}}};
+  options.labels = WantedField{.name = "kinds", .dtype = DType::kI64, .dims = Ints{}, .bound = 3};
+  const auto tensor = [&](const std::string& rest, const std::string& name) {
+    const auto data =
+        open_dataset(source("csv", folder / "d.csv", rest + ",validation=0"), options);
+    for (auto& [field, values] : read_batch(*data, Split::kTrain, 0, {0, 1}).tensors) {
+      if (field == name) return values;
+    }
+    FAIL("no such field");
+    return Tensor();
+  };
+  const std::string all = ",columns=q:w+u;sizes:size;kinds:kind;p:u";
+  CHECK(floats(tensor(all, "p")) == std::vector<float>{1, 4});
+  CHECK(tensor(all, "q").values<double>()[0] == 3.0);
+  CHECK(tensor(all, "q").values<double>()[3] == 4.0);
+  CHECK(floats(tensor(all, "sizes")) == std::vector<float>{0.5F, 0.25F});
+  CHECK(ints_of(tensor(all, "kinds")) == Ints{1, 0});  // text: classes by their sorted names
+  const std::string label = ",label=kind,columns=p:v;q:u+w;sizes:size";
+  CHECK(ints_of(tensor(label, "kinds")) == Ints{1, 0});
+  CHECK(floats(tensor(label, "p")) == std::vector<float>{2, 5});
+
+  const auto refused = [&](const std::string& rest, ErrorCode code) {
+    const Error error = opening_error(source("csv", folder / "d.csv", rest), options);
+    CHECK(error.code() == code);
+    return error.message() + "|" + error.hint();
+  };
+  CHECK(contains(refused(",columns=p:u;q:v+w;kinds:kind", ErrorCode::kUsage),
+                 "columns says nothing of 'sizes'"));
+  CHECK(contains(refused(",columns=p:u;q:v+w;sizes:size", ErrorCode::kUsage),
+                 "columns says nothing of 'kinds'"));
+  CHECK(contains(refused(",columns=p:u;p:v;q:v+w;sizes:size;kinds:kind", ErrorCode::kUsage),
+                 "the columns of 'p' are given twice"));
+  CHECK(contains(refused(",label=kind,columns=p:u;q:v+w;sizes:size;kinds:id", ErrorCode::kUsage),
+                 "the columns of 'kinds' are given twice"));
+  CHECK(contains(refused(",columns=p:u;r:v", ErrorCode::kUsage),
+                 "'r:v' is not NAME:A+B with an input of the model|the model takes p, q, sizes"));
+  CHECK(contains(refused(",columns=p:u;q", ErrorCode::kUsage), "'q' is not NAME:A+B"));
+  CHECK(contains(refused(",columns=p:x", ErrorCode::kUsage), "has no column 'x'"));
+  CHECK(contains(refused(",columns=q:u+u", ErrorCode::kUsage), "named twice"));
+  CHECK(contains(refused(",columns=q:u", ErrorCode::kBadInput),
+                 "'q' has 1 columns, the model takes 2 numbers an example there"));
+}
+
 TEST_CASE("csv: labels that are text are classes by their sorted names") {
   const TemporaryFolder folder;
   put(folder / "d.csv", "u,v,kind\n1,2,pear\n3,4,\"an apple\"\n5,6,pear\n");
