@@ -104,8 +104,9 @@ BpeTokenizer BpeTokenizer::from_json(const Json& vocabulary, const Json& merges,
 
 void BpeTokenizer::take_vocabulary(const Json& json, std::string_view file) {
   const std::string name = printable(file);
-  require(json.is_object() && json.size() > 0, ErrorCode::kBadInput,
+  require(json.is_object(), ErrorCode::kBadInput,
           "'{}' is {}: expected an object from symbols to ids", name, name_of(json.type()));
+  require(json.size() > 0, ErrorCode::kBadInput, "'{}' has no symbols", name);
   const auto size = static_cast<std::int64_t>(json.size());
   require(size <= kMaxSymbols, ErrorCode::kBadInput, "'{}' has {} symbols: at most {} can be read",
           name, size, kMaxSymbols);

@@ -213,6 +213,17 @@ Tensor tensor_of(std::string_view name, const NpyHeader& header, std::span<const
   return tensor;
 }
 
+// An error of an array says in which file it is.
+template <typename F>
+auto in_file(const MappedFile& file, F read) {
+  try {
+    return read();
+  } catch (Error& error) {
+    error.at(printable(file.path().string()));
+    throw;
+  }
+}
+
 class NpzArchive final : public TensorArchive {
  public:
   explicit NpzArchive(MappedFile file)
@@ -236,14 +247,18 @@ class NpzArchive final : public TensorArchive {
 
   TensorType type(std::string_view name) const override {
     const ZipEntry& found = entry(name);
-    return parse_npy_header(printable(name), read_entry_begin(found, kMaxHeaderBytes),
-                            found.size_bytes)
-        .type;
+    return in_file(*file_, [&] {
+      const std::vector<std::byte> begin = read_entry_begin(found, kMaxHeaderBytes);
+      return parse_npy_header(printable(name), begin, found.size_bytes).type;
+    });
   }
   Tensor tensor(std::string_view name) const override {
-    const std::vector<std::byte> bytes = read_entry(entry(name));
-    const NpyHeader header = parse_npy_header(printable(name), bytes, bytes.size());
-    return tensor_of(printable(name), header, std::span(bytes).subspan(header.data_offset));
+    const ZipEntry& found = entry(name);
+    return in_file(*file_, [&] {
+      const std::vector<std::byte> bytes = read_entry(found);
+      const NpyHeader header = parse_npy_header(printable(name), bytes, bytes.size());
+      return tensor_of(printable(name), header, std::span(bytes).subspan(header.data_offset));
+    });
   }
 
  private:

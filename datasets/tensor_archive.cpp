@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "datasets/npz.h"
+#include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/safetensors.h"
+#include "engine/core/text.h"
 
 namespace trainscope {
 namespace {
@@ -30,6 +32,8 @@ class SafetensorsArchive final : public TensorArchive {
 std::unique_ptr<TensorArchive> open_tensor_archive(const std::string& file) {
   MappedFile mapped = MappedFile::open(file);
   if (is_zip(mapped.bytes())) return open_npz(std::move(mapped));
+  require(!file.ends_with(".npz"), ErrorCode::kBadInput,
+          "'{}' is no npz file: it does not begin as a zip archive does", printable(file));
   return std::make_unique<SafetensorsArchive>(file);
 }
 

@@ -207,26 +207,13 @@ void check_column(const DataSpec& spec, const Column& column, Allowed allowed) {
   check_values<std::int64_t>(spec, wide, allowed);
 }
 
-// The number of examples, and which column says so.
-struct ExampleCount {
-  std::int64_t examples = 0;
-  std::string_view name;
-};
-
 void check_count(const DataSpec& spec, const Column& column, const ExampleCount& expected) {
   const TensorType type = column.type();
   const Shape& shape = type.shape;
   require(shape.rank > 0 && shape[0] > 0, ErrorCode::kBadInput,
           "data '{}': '{}' is {}: its first dimension must count at least one example",
           printable(spec.text), printable(column.name), type_text(type));
-  if (shape[0] == expected.examples) return;
-  throw Error(
-      ErrorCode::kBadInput,
-      fmt::format("data '{}': '{}' has {} examples, '{}' has {}", printable(spec.text),
-                  printable(column.name), shape[0], printable(expected.name), expected.examples))
-      .hint(fmt::format("where another dimension than the first counts the examples: --batch-axis "
-                        "{}=1",
-                        printable(expected.name)));
+  check_same_count(spec, {.examples = shape[0], .name = column.name}, expected);
 }
 
 void check_table(const DataSpec& spec, const Table& table) {
@@ -243,6 +230,18 @@ void check_table(const DataSpec& spec, const Table& table) {
 }
 
 }  // namespace
+
+void check_same_count(const DataSpec& spec, const ExampleCount& found,
+                      const ExampleCount& expected) {
+  if (found.examples == expected.examples) return;
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("data '{}': '{}' has {} examples, '{}' has {}", printable(spec.text),
+                          printable(found.name), found.examples, printable(expected.name),
+                          expected.examples))
+      .hint(fmt::format("where another dimension than the first counts the examples: --batch-axis "
+                        "{}=1",
+                        printable(expected.name)));
+}
 
 void set_split(const DataSpec& spec, const DatasetOptions& options, Table& table) {
   const double asked = spec.fraction("validation", options.validation_fraction);

@@ -51,6 +51,16 @@ struct Table {
 inline constexpr std::string_view kNumberLossHint =
     "labels of a loss over classes number these; for numbers take --loss mse, l1 or huber";
 
+// The number of examples, and which tensor says so.
+struct ExampleCount {
+  std::int64_t examples = 0;
+  std::string_view name;
+};
+
+// Throws kBadInput for another number of examples than the tensor before it has.
+void check_same_count(const DataSpec& spec, const ExampleCount& found,
+                      const ExampleCount& expected);
+
 // What the options of source and request say of the split, also in the description, which is an
 // object already.
 void set_split(const DataSpec& spec, const DatasetOptions& options, Table& table);

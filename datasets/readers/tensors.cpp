@@ -165,6 +165,16 @@ Tensor arranged(Tensor tensor, const WantedField& wanted) {
   return moved;
 }
 
+// By what the file says of them: before memory is taken for one that is larger than the others.
+void check_counts(const DataSpec& spec, const TensorArchive& file,
+                  const std::vector<Found>& found) {
+  const auto count_of = [&file](const Found& each) {
+    return ExampleCount{.examples = file.type(each.name).shape[each.wanted->batch_axis],
+                        .name = each.wanted->name};
+  };
+  for (const Found& each : found) check_same_count(spec, count_of(each), count_of(found.front()));
+}
+
 std::vector<Found> find_tensors(const DataSpec& spec, const TensorArchive& file,
                                 const DatasetOptions& options) {
   std::vector<Found> found;
@@ -179,7 +189,10 @@ std::vector<Found> find_tensors(const DataSpec& spec, const TensorArchive& file,
     if (!one.text.empty()) problems.push_back(std::move(one.text));
     if (hint.empty()) hint = std::move(one.hint);
   }
-  if (problems.empty()) return found;
+  if (problems.empty()) {
+    check_counts(spec, file, found);
+    return found;
+  }
   std::vector<std::string> names;
   for (const std::string& name : file.names()) names.push_back(printable(name, 60));
   names.resize(std::min<std::size_t>(names.size(), 20));

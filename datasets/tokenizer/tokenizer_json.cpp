@@ -10,6 +10,9 @@
 namespace trainscope {
 namespace {
 
+// An added token with one of these takes in what is around it.
+constexpr std::string_view kWithSpaces[] = {"lstrip", "rstrip", "single_word"};
+
 constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;
 
 [[noreturn]] void refuse(std::string_view file, std::string_view what) {
@@ -29,11 +32,12 @@ std::string type_of(const Json& part) {
   return part.is_object() ? printable(part.get_or<std::string>("type", "?"), 60) : "?";
 }
 
-bool is_true(const Json& object, std::string_view key, bool otherwise = false) {
+bool is_true(const Json& object, std::string_view key, std::string_view file,
+             bool otherwise = false) {
   const Json* found = present(object, key);
   if (found == nullptr) return otherwise;
-  require(found->is_bool(), ErrorCode::kBadInput, "'{}' is {}: expected true or false", key,
-          name_of(found->type()));
+  require(found->is_bool(), ErrorCode::kBadInput, "'{}': '{}' is {}: expected true or false",
+          printable(file), key, name_of(found->type()));
   return found->as_bool();
 }
 
@@ -48,7 +52,7 @@ const Json& checked_model(const Json& json, std::string_view file) {
     if (!is_empty) refuse(file, fmt::format("marks words with model.{}", key));
   }
   for (const std::string_view key : {"byte_fallback", "ignore_merges"}) {
-    if (is_true(*model, key)) refuse(file, fmt::format("has model.{}", key));
+    if (is_true(*model, key, file)) refuse(file, fmt::format("has model.{}", key));
   }
   const Json* dropout = present(*model, "dropout");
   if (dropout != nullptr && !(dropout->is_number() && dropout->as_number() == 0.0)) {
@@ -71,10 +75,10 @@ bool checked_pieces(const Json& json, std::string_view file) {
   }
   const Json* pieces = present(json, "pre_tokenizer");
   if (pieces == nullptr) refuse(file, "has no pre_tokenizer");
-  if (type_of(*pieces) != "ByteLevel" || !is_true(*pieces, "use_regex", true)) {
+  if (type_of(*pieces) != "ByteLevel" || !is_true(*pieces, "use_regex", file, true)) {
     refuse(file, fmt::format("cuts texts with the pre_tokenizer {}", type_of(*pieces)));
   }
-  return is_true(*pieces, "add_prefix_space", true);
+  return is_true(*pieces, "add_prefix_space", file, true);
 }
 
 }  // namespace
@@ -97,7 +101,7 @@ JsonTokenizer JsonTokenizer::read(const std::string& file) {
                           content->is_string() && !content->as_string().empty();
     if (!is_whole) refuse(file, "has an added token without an id or content");
     const bool is_plain =
-        !is_true(token, "lstrip") && !is_true(token, "rstrip") && !is_true(token, "single_word");
+        std::ranges::none_of(kWithSpaces, [&](auto key) { return is_true(token, key, file); });
     tokenizer.added_.push_back({.content = content->as_string(),
                                 .id = static_cast<std::uint32_t>(id->as_int()),
                                 .is_plain = is_plain});

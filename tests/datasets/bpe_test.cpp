@@ -141,7 +141,7 @@ TEST_CASE("bpe: vocabularies and merges that are none") {
   const Row rows[] = {
       {"", "a b", "JSON, line 1"},
       {"[1]", "a b", "expected an object from symbols to ids"},
-      {"{}", "a b", "expected an object from symbols to ids"},
+      {"{}", "a b", "has no symbols"},
       {R"({"a":"0"})", "a b", "the id of 'a' is a string: expected an integer"},
       {R"({"a":0,"b":0})", "a b", "'a' and 'b' both have the id 0"},
       {R"({"a":0,"b":2})", "a b", "the id of 'b' is 2: 2 symbols have the ids 0 to 1"},
