@@ -1,6 +1,8 @@
 // Losses that alternate: each trains its own parameters, on what the updates before it left.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "engine/ir/well_known.h"
 #include "tests/support/graph_text.h"
 
@@ -88,6 +90,26 @@ TEST_CASE("alternate: three turns, the third on both updates") {
   CHECK(number(results, "next b") == doctest::Approx(b).epsilon(1e-12));
   CHECK(number(results, "next c") == doctest::Approx(1.0 - 0.1 * 2.0 * a * b).epsilon(1e-12));
   CHECK(number(results, "ai.trainscope.loss/w") == doctest::Approx(2.0 * a * b).epsilon(1e-12));
+}
+
+TEST_CASE("alternate: a dropout that is computed again draws other numbers") {
+  constexpr const char* kDropped =
+      "(double[4] x) => (double first, double second) <double a = {0.5}, double b = {2.0}>"
+      "{ p = Mul(x, a)  h = Dropout(p)  first = ReduceMean <keepdims = 0> (h)"
+      "  q = Mul(h, b)  second = ReduceMean <keepdims = 0> (q) }";
+  const TrainingOptions options = alternating({{"first", "a", sgd()}, {"second", "b", sgd()}});
+  const Graph g = passed(graph(kDropped), {"training_form", "loss", "differentiate"}, options);
+  std::set<std::int64_t> forward;
+  std::set<std::int64_t> again;
+  for (const NodeId id : g.order()) {
+    const Node& node = g.node(id);
+    if (!node.attributes.has("stream")) continue;
+    std::set<std::int64_t>& streams = node.name.starts_with("again/") ? again : forward;
+    streams.insert(node.attributes.integer("stream", -1));
+  }
+  CHECK(forward.size() == 1);
+  CHECK(again.size() == 1);
+  CHECK(forward != again);
 }
 
 TEST_CASE("alternate: what it does not go together with is named") {
