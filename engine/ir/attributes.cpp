@@ -7,6 +7,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/ir/graph.h"
 #include "engine/ir/sole_owner.h"
 
 namespace trainscope {
@@ -38,6 +39,9 @@ struct Printer {
   std::string operator()(const Floats& v) const { return fmt::format("{{{}}}", fmt::join(v, ",")); }
   std::string operator()(const SharedTensor& v) const {
     return v ? "<" + type_text(v->type()) + ">" : "<none>";
+  }
+  std::string operator()(const SharedGraph& v) const {
+    return v ? fmt::format("<graph {:016x}>", hash_of(*v)) : "<none>";
   }
 };
 
@@ -97,6 +101,11 @@ Floats Attributes::numbers(std::string_view name, const Floats& absent) const {
 SharedTensor Attributes::tensor(std::string_view name) const {
   const Attribute* a = lookup(map(), name);
   return a ? expect<SharedTensor>(*a, name, "a tensor") : nullptr;
+}
+
+SharedGraph Attributes::graph(std::string_view name) const {
+  const Attribute* a = lookup(map(), name);
+  return a ? expect<SharedGraph>(*a, name, "a graph") : nullptr;
 }
 
 bool Attributes::operator==(const Attributes& other) const {

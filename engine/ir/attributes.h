@@ -13,10 +13,14 @@
 
 namespace trainscope {
 
+class Graph;
+
 using Ints = std::vector<std::int64_t>;
 using Floats = std::vector<double>;
 using SharedTensor = std::shared_ptr<const Tensor>;
-using Attribute = std::variant<std::int64_t, double, std::string, Ints, Floats, SharedTensor>;
+using SharedGraph = std::shared_ptr<const Graph>;  // a body: what a node runs by itself
+using Attribute =
+    std::variant<std::int64_t, double, std::string, Ints, Floats, SharedTensor, SharedGraph>;
 
 // A sorted name -> value map. The getters take the default for an absent attribute and fail with
 // kBadInput when the attribute has another kind.
@@ -35,10 +39,11 @@ class Attributes {
   Ints integers(std::string_view name, const Ints& absent = {}) const;
   Floats numbers(std::string_view name, const Floats& absent = {}) const;
   SharedTensor tensor(std::string_view name) const;  // null when absent
+  SharedGraph graph(std::string_view name) const;    // null when absent
 
   using Map = std::map<std::string, Attribute, std::less<>>;
   const Map& map() const;
-  bool operator==(const Attributes& other) const;  // tensors by their bytes
+  bool operator==(const Attributes& other) const;  // tensors by their bytes, graphs by identity
 
  private:
   Map& own_map();
@@ -46,7 +51,8 @@ class Attributes {
   std::shared_ptr<Map> map_;  // null: empty; shared by copies until one of them changes
 };
 
-// "axis=1 pads={0,1}", sorted by name; tensors as their type. Used by print and hashing.
+// "axis=1 pads={0,1}", sorted by name; tensors as their type, graphs as their hash. Used by
+// print and hashing.
 std::string attributes_text(const Attributes& attributes);
 
 }  // namespace trainscope

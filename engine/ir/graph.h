@@ -228,7 +228,7 @@ class Graph {
 
 // FNV-style hash of everything that print() shows: equal graphs have equal hashes.
 std::uint64_t hash_of(const Graph& graph);
-// One stable line per input, initializer, node, output.
+// One stable line per input, initializer, node, output; bodies indented behind their nodes.
 std::string print(const Graph& graph);
 // Empty when every invariant holds, else one line per violation.
 std::vector<std::string> verify(const Graph& graph);

@@ -1,4 +1,5 @@
-// The printed form of a graph: one stable line per value and node, and its hash.
+// The printed form of a graph: one stable line per value and node, bodies indented behind their
+// node, and its hash.
 #include <fmt/format.h>
 
 #include "engine/core/hash.h"
@@ -53,14 +54,30 @@ std::string value_line(const Value& value) {
   return text + "\n";
 }
 
-template <typename Take>
-void for_each_line(const Graph& graph, Take take) {
+// The bodies of a node, each of its lines behind "  ".
+std::string bodies_text(const Node& node) {
+  std::string text;
+  for (const auto& [name, attribute] : node.attributes.map()) {
+    const auto* body = std::get_if<SharedGraph>(&attribute);
+    if (body == nullptr || !*body) continue;
+    const std::string lines = print(**body);
+    for (std::string_view line : split(std::string_view(lines).substr(0, lines.size() - 1), '\n')) {
+      text += fmt::format("  {}: {}\n", name, line);
+    }
+  }
+  return text;
+}
+
+// `of_node` takes what is said of a node besides its own line.
+template <typename Take, typename OfNode>
+void for_each_line(const Graph& graph, Take take, OfNode of_node) {
   for (ValueId v : graph.inputs) take(value_line(graph.value(v)));
   for (ValueKind kind : {ValueKind::kParameter, ValueKind::kState, ValueKind::kConstant}) {
     for (ValueId v : graph.values_of(kind)) take(value_line(graph.value(v)));
   }
   for (NodeId id = graph.first(); id != kNoNode; id = graph.node(id).next) {
     take(node_line(graph, graph.node(id)));
+    of_node(graph.node(id));
   }
   for (ValueId v : graph.outputs) take("output " + shown(graph.value(v).name) + "\n");
   if (graph.loss != kNoValue) take("loss " + shown(graph.value(graph.loss).name) + "\n");
@@ -78,15 +95,20 @@ void for_each_line(const Graph& graph, Take take) {
 
 std::string print(const Graph& graph) {
   std::string text;
-  for_each_line(graph, [&text](const std::string& line) { text += line; });
+  for_each_line(
+      graph, [&text](const std::string& line) { text += line; },
+      [&text](const Node& node) { text += bodies_text(node); });
   return text;
 }
 
 std::uint64_t hash_of(const Graph& graph) {
   Hasher hasher;  // line by line: the text of a large graph is as long as the graph
-  for_each_line(graph, [&hasher](const std::string& line) {
-    hasher.bytes(std::as_bytes(std::span(line.data(), line.size())));
-  });
+  for_each_line(
+      graph,
+      [&hasher](const std::string& line) {
+        hasher.bytes(std::as_bytes(std::span(line.data(), line.size())));
+      },
+      [](const Node&) {});  // a node's own line has the hashes of its bodies
   return hasher.digest();
 }
 

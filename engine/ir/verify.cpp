@@ -93,6 +93,22 @@ class Verifier {
       defined_[static_cast<std::size_t>(node.outputs[i])] = true;
     }
     check_types(node);
+    check_bodies(node);
+  }
+
+  // Bodies nest as deep as the model's do.
+  void check_bodies(const Node& node) {
+    for (const auto& [name, attribute] : node.attributes.map()) {
+      const auto* body = std::get_if<SharedGraph>(&attribute);
+      if (body == nullptr) continue;
+      if (!*body) {
+        complain("node '{}': its {} is no graph", node.name, name);
+        continue;
+      }
+      for (const std::string& problem : verify(**body)) {
+        complain("node '{}': its {}: {}", node.name, name, problem);
+      }
+    }
   }
 
   void check_types(const Node& node) {
