@@ -236,10 +236,11 @@ class Recorder {
 
   // The row of the body, which is a record of its own.
   std::uint32_t add_body(const CallBody& body) {
-    PlanBody row{.carried = {.begin = count(record_.carried), .count = count(body.carried)},
-                 .trips_input =
-                     body.trips_input < 0 ? kNoRow : static_cast<std::uint32_t>(body.trips_input)};
-    for (const OpBody::Carried& carried : body.carried) {
+    PlanBody row{.carried = {.begin = count(record_.carried), .count = count(body.trips.carried)},
+                 .trips_input = body.trips.trips_input < 0
+                                    ? kNoRow
+                                    : static_cast<std::uint32_t>(body.trips.trips_input)};
+    for (const Trips::Carried& carried : body.trips.carried) {
       record_.carried.push_back({.from = static_cast<std::uint32_t>(carried.from),
                                  .to = static_cast<std::uint32_t>(carried.to)});
     }

@@ -1,7 +1,11 @@
-// Operands are copied into the body's arena before the first trip, and out of it after the last.
+// Operands are copied into the body's arena before the first trip, slices of them before each one,
+// and what trips make is copied out of it.
 #include "engine/exec/bound_body.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -24,33 +28,60 @@ std::byte* BoundBody::address(ValueId value) const {
 }
 
 void BoundBody::copy(std::byte* to, const void* from, std::size_t bytes) const {
-  if (bytes == 0 || to == nullptr) return;
+  if (bytes == 0 || to == nullptr || from == nullptr || to == from) return;
   check(device().copy(kComputeStream, to, static_cast<const std::byte*>(from), bytes));
 }
 
-std::int64_t BoundBody::trips() const {
-  if (body_->trips_input < 0) return 1;
+std::int64_t BoundBody::wanted_trips() const {
+  if (trips().trips_input < 0) return 1;
   std::int64_t count = 0;
-  const TensorView& input = inputs_[static_cast<std::size_t>(body_->trips_input)];
+  const TensorView& input = inputs_[static_cast<std::size_t>(trips().trips_input)];
   require(input.type.dtype == DType::kI64 && input.elements() == 1, ErrorCode::kBadInput,
           "the number of trips is {}, not one i64", type_text(input.type));
   copy_and_wait(device(), &count, input.data, sizeof(count));
-  return count;
+  return std::max<std::int64_t>(0, count);
 }
 
-// The workspace held other calls' bytes: constants are written anew each time.
-void BoundBody::load() const {
+void BoundBody::refuse_more(std::int64_t count) const {
+  throw Error(
+      ErrorCode::kRunFailed,
+      fmt::format("the data asks for {} trips, but the plan has room for {}",
+                  trips().condition_output < 0 ? std::to_string(count) : "more", trips().most))
+      .hint("plan for as many as the data needs: --max-trips N");
+}
+
+bool BoundBody::is_carried_to(int input) const {
+  return std::ranges::find(trips().carried, input, &Trips::Carried::to) != trips().carried.end();
+}
+
+// The workspace held other calls' bytes: constants are written anew each time. Without a trip only
+// what is carried is asked for.
+void BoundBody::load(std::int64_t count) const {
   const Graph& graph = program().graph;
   for (ValueId v : graph.values_of(ValueKind::kConstant)) {
-    if (program().keeps(v))
-      copy(address(v), graph.value(v).data->data(), graph.value(v).type.bytes());
+    if (count > 0 && program().keeps(v)) copy(address(v), graph.value(v).data->data(), bytes_of(v));
   }
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-    copy(address(graph.inputs[i]), inputs_[i].data, inputs_[i].type.bytes());
+  for (int i = 0; i < static_cast<int>(graph.inputs.size()); ++i) {
+    const bool is_number = trips().is_numbered && i == trips().trips_input;
+    const bool is_needed = is_carried_to(i) || (count > 0 && !trips().is_sliced(i));
+    if (is_number || !is_needed) continue;
+    copy(address(input(i)), inputs_[static_cast<std::size_t>(i)].data, bytes_of(input(i)));
   }
 }
 
-void BoundBody::trip(CallId within, std::int64_t number, const ExecutionListeners& listeners) {
+void BoundBody::give_slices(std::int64_t number) const {
+  if (trips().is_numbered) {
+    std::byte* to = address(input(trips().trips_input));
+    if (to != nullptr) copy_and_wait(device(), to, &number, sizeof(number));
+  }
+  for (const int i : trips().sliced) {
+    const std::size_t bytes = bytes_of(input(i));
+    const auto* from = static_cast<const std::byte*>(inputs_[static_cast<std::size_t>(i)].data);
+    copy(address(input(i)), from + static_cast<std::size_t>(number) * bytes, bytes);
+  }
+}
+
+void BoundBody::run_calls(CallId within, std::int64_t number, const ExecutionListeners& listeners) {
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     const CallId id{static_cast<std::int32_t>(i)};
     const CallEvent event{.call = id, .within = within, .trip = number};
@@ -58,41 +89,92 @@ void BoundBody::trip(CallId within, std::int64_t number, const ExecutionListener
     calls_.issue(id, listeners);
     listeners.tell([&](ExecutionEvents& each) { each.call_end(event); });
   }
-  const Graph& graph = program().graph;
-  for (const OpBody::Carried& carried : body_->carried) {
-    const ValueId from = graph.outputs[static_cast<std::size_t>(carried.from)];
-    copy(address(graph.inputs[static_cast<std::size_t>(carried.to)]), address(from),
-         graph.value(from).type.bytes());
+}
+
+void BoundBody::take_slices(std::int64_t number) const {
+  for (const int i : trips().stacked) {
+    const TensorView& to = outputs_[static_cast<std::size_t>(i)];
+    if (!to.present || to.data == nullptr) continue;
+    const std::size_t bytes = bytes_of(output(i));
+    copy(static_cast<std::byte*>(to.data) + static_cast<std::size_t>(number) * bytes,
+         address(output(i)), bytes);
   }
 }
 
-int BoundBody::carried_to(int output) const {
-  const auto carried = std::ranges::find(body_->carried, output, &OpBody::Carried::from);
-  return carried == body_->carried.end() ? -1 : carried->to;
+void BoundBody::carry() const {
+  const auto each = [this](auto what) {
+    for (std::size_t k = 0; k < trips().carried.size(); ++k) {
+      const Trips::Carried& carried = trips().carried[k];
+      what(output(carried.from), input(carried.to), body_->waiting_at[k]);
+    }
+  };
+  each([this](ValueId from, ValueId, std::int64_t waiting) {
+    if (waiting >= 0) copy(workspace_ + waiting, address(from), bytes_of(from));
+  });
+  each([this](ValueId from, ValueId to, std::int64_t waiting) {
+    if (waiting < 0) copy(address(to), address(from), bytes_of(from));
+  });
+  each([this](ValueId from, ValueId to, std::int64_t waiting) {
+    if (waiting >= 0) copy(address(to), workspace_ + waiting, bytes_of(from));
+  });
 }
 
-void BoundBody::store(bool any_trip) const {
-  const Graph& graph = program().graph;
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    const TensorView& to = outputs_[i];
-    if (!to.present || to.type.bytes() == 0) continue;
-    auto* bytes = static_cast<std::byte*>(to.data);
-    const int given = carried_to(static_cast<int>(i));
-    if (any_trip) {
-      copy(bytes, address(graph.outputs[i]), to.type.bytes());
-    } else if (given >= 0) {
-      copy(bytes, inputs_[static_cast<std::size_t>(given)].data, to.type.bytes());
-    } else {
-      check(device().fill(kComputeStream, bytes, std::byte{0}, to.type.bytes()));
+bool BoundBody::goes_on() const {
+  if (trips().condition_output < 0) return true;
+  bool another = false;
+  copy_and_wait(device(), &another, address(output(trips().condition_output)), sizeof(another));
+  return another;
+}
+
+// What is neither carried nor stacked, of the last trip.
+void BoundBody::store_plain() const {
+  for (int i = 0; i < static_cast<int>(outputs_.size()); ++i) {
+    if (i == trips().condition_output || trips().is_stacked(i) || trips().carried_to(i) >= 0) {
+      continue;
     }
+    const TensorView& to = outputs_[static_cast<std::size_t>(i)];
+    if (to.present) copy(static_cast<std::byte*>(to.data), address(output(i)), to.type.bytes());
+  }
+}
+
+// After `count` trips: what was carried last, zeros behind the slices of trips that there were not.
+void BoundBody::store(std::int64_t count) const {
+  for (int i = 0; i < static_cast<int>(outputs_.size()); ++i) {
+    const TensorView& to = outputs_[static_cast<std::size_t>(i)];
+    if (!to.present || to.data == nullptr || to.type.bytes() == 0) continue;
+    auto* bytes = static_cast<std::byte*>(to.data);
+    std::size_t filled = count > 0 ? to.type.bytes() : 0;
+    if (i == trips().condition_output) {
+      copy_and_wait(device(), bytes, &count, sizeof(count));
+      filled = to.type.bytes();
+    } else if (const int carried = trips().carried_to(i); carried >= 0) {
+      copy(bytes, address(input(carried)), to.type.bytes());
+      filled = to.type.bytes();
+    } else if (trips().is_stacked(i)) {
+      filled = static_cast<std::size_t>(count) * bytes_of(output(i));
+    }
+    if (filled == to.type.bytes()) continue;
+    check(device().fill(kComputeStream, bytes + filled, std::byte{0}, to.type.bytes() - filled));
   }
 }
 
 void BoundBody::run(CallId within, const ExecutionListeners& listeners) {
-  const std::int64_t count = trips();
-  if (count > 0) load();
-  for (std::int64_t i = 0; i < count; ++i) trip(within, i, listeners);
-  store(count > 0);
+  const std::int64_t wanted = wanted_trips();
+  const bool has_room = trips().most < 0 || wanted <= trips().most;
+  if (!has_room && trips().condition_output < 0) refuse_more(wanted);
+  load(wanted);
+  std::int64_t done = 0;
+  for (bool another = wanted > 0; another;) {
+    if (done == trips().most) refuse_more(wanted);
+    const std::int64_t number = trips().backwards ? wanted - 1 - done : done;
+    give_slices(number);
+    run_calls(within, number, listeners);
+    take_slices(number);
+    another = ++done < wanted && goes_on();
+    if (!another) store_plain();
+    carry();
+  }
+  store(done);
 }
 
 }  // namespace trainscope

@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/exec/backends.h"
+#include "engine/exec/reference_body.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/kernel_call.h"
 
@@ -103,6 +104,7 @@ class Interpreter {
   std::vector<Tensor> operator()(const Call& call) const {
     if (budget_ != nullptr) budget_->spend(call);
     if (call.op.is_view) return copy_view(call);
+    if (call.op.body) return run_body(call);
     const Params params = call.op.params ? call.op.params(*CallArgs(call)) : Params(NoParams{});
     std::vector<TensorType> input_types;
     std::vector<TensorView> inputs;
@@ -147,14 +149,22 @@ class Interpreter {
     return results;
   }
 
+  std::vector<Tensor> run_body(const Call& call) const {
+    return reference_trips(call.op.body(*CallArgs(call)), call.inputs, call.outputs, evaluate());
+  }
+
+  Evaluate evaluate() const {
+    return [this](const OpDef& op, const Attributes& attributes,
+                  const std::vector<const Tensor*>& inputs,
+                  const std::vector<TensorType>& outputs) {
+      return (*this)({.op = op, .attributes = attributes, .inputs = inputs, .outputs = outputs});
+    };
+  }
+
   // The node alone in a graph of constants, replaced by its decomposition. Decompositions lead to
   // simpler ops, so that the nesting is as deep as the op table is, whatever the model.
   std::vector<Tensor> run_decomposed(const Call& call) const {
-    const Evaluate evaluate = [this](const OpDef& op, const Attributes& attributes,
-                                     const std::vector<const Tensor*>& inputs,
-                                     const std::vector<TensorType>& outputs) {
-      return (*this)({.op = op, .attributes = attributes, .inputs = inputs, .outputs = outputs});
-    };
+    const Evaluate by_kernels = evaluate();
     Graph graph;
     Builder builder(graph, *ops_);
     builder.set_provenance({.sources = {}, .pass = "reference"});
@@ -169,11 +179,11 @@ class Interpreter {
       spec.output_names.push_back("output:" + std::to_string(i));
     }
     const NodeId id = builder.add(std::move(spec));
-    builder.set_evaluate(&evaluate);
+    builder.set_evaluate(&by_kernels);
     const Node node = graph.node(id);  // a copy: the graph's storage grows
     const std::vector<ValueId> values = call.op.decompose(builder, node);
     graph.erase_node(id);
-    const ReferenceValues computed = reference_run(graph, {}, evaluate);
+    const ReferenceValues computed = reference_run(graph, {}, by_kernels);
     std::vector<Tensor> outputs;
     for (ValueId value : values) outputs.push_back(computed.at(value));
     return outputs;

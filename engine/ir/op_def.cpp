@@ -45,6 +45,17 @@ int OpArgs::axis(std::string_view name, std::int64_t absent, int rank_of_tensor)
   return normalized_axis(attributes.integer(name, absent), rank_of_tensor);
 }
 
+int Trips::carried_to(int output) const {
+  const auto found = std::ranges::find(carried, output, &Carried::from);
+  return found == carried.end() ? -1 : found->to;
+}
+
+bool Trips::is_sliced(int input) const { return std::ranges::find(sliced, input) != sliced.end(); }
+
+bool Trips::is_stacked(int output) const {
+  return std::ranges::find(stacked, output) != stacked.end();
+}
+
 const TensorType& GradArgs::type(ValueId v) const { return b.type(v); }
 
 void OpTable::add(std::vector<OpDef> rows) {

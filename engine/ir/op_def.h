@@ -81,18 +81,36 @@ struct NeutralOperand {
   double number = 0.0;  // if that has the type of the result
 };
 
-// A graph that a node runs when the step does, its inputs and outputs by those of the node. Its
-// inputs keep what they hold from trip to trip, but for those that something is carried to.
-struct OpBody {
-  Graph graph;
-  int trips_input = -1;  // of the node: an i64 scalar, how often it runs; -1: once
-  // After each trip the elements of output `from` go to input `to`. After no trip an output is what
-  // would be carried from it, or zeros.
+// How a node runs a graph of its own when the step does. The graph's inputs and outputs are those
+// of the node, in their order; its inputs keep what they hold from trip to trip, but for those that
+// say otherwise here.
+struct Trips {
+  // After each trip the elements of output `from` go to input `to`; the node's output is what is
+  // there after the last one.
   struct Carried {
     int from = 0;
     int to = 0;
   };
+
+  int trips_input = -1;      // of the node: an i64 scalar, how often the graph runs; -1: once
+  std::int64_t most = -1;    // trips that there is room for; -1: any number
+  bool backwards = false;    // the last trip is the first that runs
+  bool is_numbered = false;  // the graph has the number of the trip where the node has trips_input
   std::vector<Carried> carried = {};
+  std::vector<int> sliced = {};   // inputs of which a trip has its slice along axis 0 of the node's
+  std::vector<int> stacked = {};  // outputs that the node has one behind the other along a new axis
+  // The graph's bool scalar, whether another trip follows; the node has there, as an i64 scalar,
+  // how many there were. -1: all of them.
+  int condition_output = -1;
+
+  int carried_to(int output) const;  // the input; -1: the output is not carried
+  bool is_sliced(int input) const;
+  bool is_stacked(int output) const;
+};
+
+struct OpBody {
+  Graph graph;
+  Trips trips = {};
 };
 
 struct AttributeSpec {

@@ -10,16 +10,45 @@
 namespace trainscope {
 namespace {
 
-void refuse_passed_through(const Program& program) {
+// The graph's input whose bytes the output lies in; kNoValue: none.
+ValueId input_with(const Program& program, ValueId output) {
   const Graph& graph = program.graph;
-  for (const ValueId output : graph.outputs) {
-    const bool is_input = std::ranges::any_of(graph.inputs, [&](ValueId input) {
-      return input == output ||
-             (program.keeps(input) && program.place(input).buffer == program.place(output).buffer);
-    });
-    require(!is_input, ErrorCode::kBadInput,
+  const auto found = std::ranges::find_if(graph.inputs, [&](ValueId input) {
+    return input == output || (program.keeps(input) && program.keeps(output) &&
+                               program.place(input).buffer == program.place(output).buffer);
+  });
+  return found == graph.inputs.end() ? kNoValue : *found;
+}
+
+void refuse_passed_through(const CallBody& body) {
+  const Program& program = *body.program;
+  for (int i = 0; i < static_cast<int>(program.graph.outputs.size()); ++i) {
+    const bool is_copied = body.trips.carried_to(i) >= 0 || body.trips.is_stacked(i) ||
+                           i == body.trips.condition_output;
+    const ValueId output = program.graph.outputs[static_cast<std::size_t>(i)];
+    require(is_copied || input_with(program, output) == kNoValue, ErrorCode::kBadInput,
             "the output '{}' of a body is one of its inputs: it needs a node in between",
-            printable(graph.value(output).name));
+            printable(program.graph.value(output).name));
+  }
+}
+
+// What is carried from an input to another one waits behind the arena: the first could be carried
+// to before it is read.
+void add_waiting(CallBody& body) {
+  const Program& program = *body.program;
+  const std::int64_t unit = program.arena().alignment_bytes;
+  body.workspace_bytes = program.arena().bytes;
+  for (const Trips::Carried& carried : body.trips.carried) {
+    const ValueId from = program.graph.outputs[static_cast<std::size_t>(carried.from)];
+    const ValueId to = program.graph.inputs[static_cast<std::size_t>(carried.to)];
+    const ValueId input = input_with(program, from);
+    if (input == kNoValue || input == to) {
+      body.waiting_at.push_back(-1);
+      continue;
+    }
+    body.workspace_bytes = (body.workspace_bytes + unit - 1) / unit * unit;
+    body.waiting_at.push_back(body.workspace_bytes);
+    body.workspace_bytes += static_cast<std::int64_t>(program.graph.value(from).type.bytes());
   }
 }
 
@@ -30,10 +59,10 @@ CallBody lowered_body(OpBody body, const DeviceHandle& device, const LowerOption
   inside.external_parameters = false;
   inside.keep_inputs = true;
   auto program = std::make_unique<const Program>(lower(std::move(body.graph), device, inside));
-  refuse_passed_through(*program);
-  return {.program = std::move(program),
-          .trips_input = body.trips_input,
-          .carried = std::move(body.carried)};
+  CallBody lowered{.program = std::move(program), .trips = std::move(body.trips)};
+  refuse_passed_through(lowered);
+  add_waiting(lowered);
+  return lowered;
 }
 
 }  // namespace trainscope

@@ -7,8 +7,8 @@
 namespace trainscope {
 
 // The body as a program of its own, with the kernels that the outer program's options allow. What
-// its inputs hold stays there throughout. Errors are those of lower(), and kBadInput where an
-// output is one of the inputs or a view of one: what is carried to that input would overwrite it.
+// its inputs hold stays there throughout a trip. Errors are those of lower(), and kBadInput where
+// an output that is neither carried nor stacked is one of the inputs, or a view of one.
 CallBody lowered_body(OpBody body, const DeviceHandle& device, const LowerOptions& options);
 
 }  // namespace trainscope

@@ -99,12 +99,15 @@ std::string_view name_of(CallKind kind);
 
 struct Program;
 
-// A graph that a call runs, as often as an input says when the step runs. Its arena is the call's
-// workspace: a part of the outer plan. OpBody says what inputs and outputs are.
+// A graph that a call runs, as often as an input says when the step runs. Its arena is the begin of
+// the call's workspace: a part of the outer plan.
 struct CallBody {
   std::unique_ptr<const Program> program;
-  int trips_input = -1;
-  std::vector<OpBody::Carried> carried;
+  Trips trips = {};
+  // By Trips::carried: where behind the arena, in bytes, an output that lies in an input waits
+  // while others are carried; -1: it need not.
+  std::vector<std::int64_t> waiting_at = {};
+  std::int64_t workspace_bytes = 0;
 };
 
 // One piece of a step's work.

@@ -161,7 +161,7 @@ bool ProgramBuilder::prepare(const Node& node, Launch& launch) const {
   if (node.op->body) {
     launch.body = std::make_shared<const CallBody>(
         lowered_body(node.op->body(*args), program_.device, options_));
-    launch.workspace_bytes = launch.body->program->arena().bytes;
+    launch.workspace_bytes = launch.body->workspace_bytes;
     return true;
   }
   std::vector<TensorView> inputs = shapes_only(program_.graph, node.inputs);

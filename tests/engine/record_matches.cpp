@@ -205,12 +205,12 @@ void check_bodies(const Program& program, const PlanView& plan) {
     if (body == nullptr) continue;
     ++bodies;
     const PlanBody& recorded = plan.bodies[plan.calls[i].body];
-    CHECK(static_cast<std::int32_t>(recorded.trips_input) == body->trips_input);
+    CHECK(static_cast<std::int32_t>(recorded.trips_input) == body->trips.trips_input);
     const auto carried = rows_of(plan.carried, recorded.carried);
-    REQUIRE(carried.size() == body->carried.size());
+    REQUIRE(carried.size() == body->trips.carried.size());
     for (std::size_t k = 0; k < carried.size(); ++k) {
-      CHECK(carried[k].from == static_cast<std::uint32_t>(body->carried[k].from));
-      CHECK(carried[k].to == static_cast<std::uint32_t>(body->carried[k].to));
+      CHECK(carried[k].from == static_cast<std::uint32_t>(body->trips.carried[k].from));
+      CHECK(carried[k].to == static_cast<std::uint32_t>(body->trips.carried[k].to));
     }
     check_record_of(*body->program, plan.body_plans[plan.calls[i].body]);
   }

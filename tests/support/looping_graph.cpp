@@ -19,8 +19,8 @@ OpBody halve_and_add(const OpArgs& args) {
   b.input("trips", args.type(2));
   const ValueId half = b.scalar(0.5, DType::kF32);
   body.graph.outputs = {b("Mul", {x, half}), b("Add", {sum, x})};
-  body.trips_input = 2;
-  body.carried = {{.from = 0, .to = 0}, {.from = 1, .to = 1}};
+  body.trips.trips_input = 2;
+  body.trips.carried = {{.from = 0, .to = 0}, {.from = 1, .to = 1}};
   return body;
 }
 

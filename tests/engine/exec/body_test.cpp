@@ -63,34 +63,80 @@ TEST_CASE("body: as many trips as an input says, in one call") {
   }
 }
 
-TEST_CASE("body: an output that is an input is refused, it would be overwritten") {
-  OpTable swapping = standard_ops();
-  swapping.add({{.name = "TestSwap",
-                 .domain = kTrainscopeDomain,
-                 .min_inputs = 2,
-                 .max_inputs = 2,
-                 .max_outputs = 2,
-                 .shape = [](const OpArgs& args) -> std::vector<TensorType> {
-                   return {args.type(1), args.type(0)};
-                 },
-                 .body =
-                     [](const OpArgs& args) {
-                       OpBody body;
-                       Builder b(body.graph, looping_ops());
-                       const ValueId x = b.input("x", args.type(0));
-                       const ValueId y = b.input("y", args.type(1));
-                       body.graph.outputs = {y, x};
-                       body.carried = {{.from = 0, .to = 0}, {.from = 1, .to = 1}};
-                       return body;
-                     },
-                 .examples = {}}});
+namespace {
+
+// An op of two inputs and outputs whose body gives each input on as the other output.
+OpTable swapping_ops(BodyRule body) {
+  OpTable ops = standard_ops();
+  ops.add({{.name = "TestSwap",
+            .domain = kTrainscopeDomain,
+            .min_inputs = 3,
+            .max_inputs = 3,
+            .max_outputs = 2,
+            .shape = [](const OpArgs& args) -> std::vector<TensorType> {
+              return {args.type(0), args.type(1)};
+            },
+            .body = body,
+            .examples = {}}});
+  return ops;
+}
+
+OpBody swapping(const OpArgs& args) {
+  OpBody body;
+  Builder b(body.graph, looping_ops());
+  const ValueId x = b.input("x", args.type(0));
+  const ValueId y = b.input("y", args.type(1));
+  b.input("trips", args.type(2));
+  body.graph.outputs = {y, x};
+  body.trips.trips_input = 2;
+  return body;
+}
+
+OpBody carrying_both(const OpArgs& args) {
+  OpBody body = swapping(args);
+  body.trips.carried = {{.from = 0, .to = 0}, {.from = 1, .to = 1}};
+  return body;
+}
+
+Graph swapping_graph(const OpTable& ops) {
   Graph outer;
-  Builder b(outer, swapping);
+  Builder b(outer, ops);
   b.set_provenance({.sources = {"test"}, .pass = "test"});
   const TensorType type{.dtype = DType::kF32, .shape = {3}};
-  outer.outputs = b.multi("TestSwap", {b.input("x", type), b.input("y", type)}, 2);
-  CHECK(contains(refusal_of([&] { lower(std::move(outer), test_device(), {}); }),
+  const ValueId x = b.input("x", type);
+  const ValueId y = b.input("y", type);
+  const ValueId trips = b.input("trips", {.dtype = DType::kI64, .shape = {}});
+  const std::vector<ValueId> ends = b.multi("TestSwap", {x, y, trips}, 2);
+  outer.outputs = {b("Neg", {ends[0]}), b("Neg", {ends[1]})};
+  return outer;
+}
+
+}  // namespace
+
+TEST_CASE("body: an output that is an input is refused where it is neither carried nor stacked") {
+  const OpTable ops = swapping_ops(swapping);
+  CHECK(contains(refusal_of([&] { lower(swapping_graph(ops), test_device(), {}); }),
                  "of a body is one of its inputs"));
+}
+
+TEST_CASE("body: inputs that are carried to each other change places") {
+  const OpTable ops = swapping_ops(carrying_both);
+  auto executor = std::make_shared<Executor>(lower(swapping_graph(ops), test_device(), {}));
+  MemoryCheck check(executor);
+  executor->load_initial();
+  for (const std::int64_t trips : {0, 1, 2, 7}) {
+    CAPTURE(trips);
+    executor->write("x", floats({3}, {1, 2, 3}));
+    executor->write("y", floats({3}, {4, 5, 6}));
+    executor->write("trips", Tensor::scalar(trips));
+    executor->run_micro_step();
+    const Graph& graph = executor->program().graph;
+    const Tensor first = executor->read(graph.value(graph.outputs[0]).name);
+    const Tensor second = executor->read(graph.value(graph.outputs[1]).name);
+    CHECK(first.values<float>()[0] == (trips % 2 == 0 ? -1.0F : -4.0F));
+    CHECK(second.values<float>()[2] == (trips % 2 == 0 ? -6.0F : -3.0F));
+  }
+  CHECK(check.violations() == std::vector<std::string>{});
 }
 
 TEST_CASE("body: its arena is the call's workspace, its values are in there") {
