@@ -84,7 +84,8 @@ TEST_CASE("op table: every row has a text, a shape rule and examples, an empty o
     INFO(row->name);
     CHECK(!row->doc.empty());
     CHECK((row->shape != nullptr));
-    CHECK(!row->examples.empty());
+    // What a body does is no text: tests/engine/control_flow_test.cpp has graphs for it.
+    CHECK((row->body != nullptr || !row->examples.empty()));
     CHECK(row->tolerance_f32 <= 1e-4);
     bool empty = false;
     bool possible = false;
