@@ -80,7 +80,8 @@ bool merge_equal_nodes(Graph& graph, PassContext& context) {
 Pass common_subexpression_pass() {
   return {.name = "common_subexpression",
           .doc = "Compute equal nodes once and keep equal constants once.",
-          .run = merge_equal_nodes};
+          .run = merge_equal_nodes,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope

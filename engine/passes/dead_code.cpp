@@ -4,6 +4,7 @@
 
 #include "engine/ir/rewriter.h"
 #include "engine/passes/pass.h"
+#include "engine/passes/unread_stacks.h"
 
 namespace trainscope {
 namespace {
@@ -45,6 +46,7 @@ bool remove_dead_code(Graph& graph, PassContext& context) {
     rewriter.erase_dead(v);
     context.count("constants removed");
   }
+  remove_unread_stacks(rewriter, context);
   return rewriter.changed();
 }
 
@@ -53,7 +55,8 @@ bool remove_dead_code(Graph& graph, PassContext& context) {
 Pass dead_code_pass() {
   return {.name = "dead_code",
           .doc = "Remove nodes whose results nobody reads, and constants without readers.",
-          .run = remove_dead_code};
+          .run = remove_dead_code,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope

@@ -28,7 +28,8 @@ bool decompose(Graph& graph, PassContext& context) {
 Pass decompose_pass() {
   return {.name = "decompose",
           .doc = "Replace composite ops by the simpler ops that define them.",
-          .run = decompose};
+          .run = decompose,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope

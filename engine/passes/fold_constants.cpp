@@ -35,7 +35,8 @@ bool fold_constants(Graph& graph, PassContext& context) {
 Pass fold_constants_pass() {
   return {.name = "fold_constants",
           .doc = "Replace results that are known at compile time (shapes, masks) by constants.",
-          .run = fold_constants};
+          .run = fold_constants,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope

@@ -41,6 +41,7 @@ struct Pass {
   std::string_view formerly = {};  // the name that it had before; empty: none
   std::string_view doc;
   bool (*run)(Graph&, PassContext&);
+  bool in_bodies = false;  // runs in the bodies of nodes too, each a graph of its own
 };
 
 }  // namespace trainscope

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -52,6 +53,32 @@ void check_invariants(const Graph& graph, std::string_view pass) {
   CHECK_INVARIANT(problems.empty());
 }
 
+bool run_in_graph(const Pass& pass, Graph& graph, PassContext& context);
+
+// Bodies nest as deep as the model's do.
+bool run_in_bodies(const Pass& pass, Graph& graph, PassContext& context) {
+  bool changed = false;
+  for (NodeId id : graph.order()) {
+    const Attributes attributes = std::as_const(graph).node(id).attributes;
+    for (const auto& [name, attribute] : attributes.map()) {
+      const auto* shared = std::get_if<SharedGraph>(&attribute);
+      if (shared == nullptr) continue;
+      Graph body = **shared;
+      if (!run_in_graph(pass, body, context)) continue;
+      body = body.compacted();
+      body.notes = {};
+      graph.node(id).attributes.set(name, std::make_shared<const Graph>(std::move(body)));
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+bool run_in_graph(const Pass& pass, Graph& graph, PassContext& context) {
+  const bool changed = pass.run(graph, context);
+  return (pass.in_bodies && run_in_bodies(pass, graph, context)) || changed;
+}
+
 // The stage that comes behind those there are.
 Stage run_one(const Pass& pass, Stages& stages, PassContext context, KeepGraphs keep) {
   Stage& before = stages.back();
@@ -62,7 +89,7 @@ Stage run_one(const Pass& pass, Stages& stages, PassContext context, KeepGraphs 
   auto start = std::chrono::steady_clock::now();
   bool changed = false;
   try {
-    changed = pass.run(graph, context);
+    changed = run_in_graph(pass, graph, context);
   } catch (Error& error) {
     error.at(fmt::format("in pass {}", pass.name));
     throw;

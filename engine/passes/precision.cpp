@@ -272,7 +272,8 @@ bool run_precision(Graph& graph, PassContext& context) {
 Pass precision_pass() {
   return {.name = "precision",
           .doc = "Store activations and compute matmuls in bf16 or f16, by the ops' rows.",
-          .run = run_precision};
+          .run = run_precision,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope

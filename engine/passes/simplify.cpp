@@ -134,7 +134,8 @@ Pass simplify_pass() {
   return {
       .name = "simplify",
       .doc = "Remove nodes without effect; merge reshapes of reshapes, transposes of transposes.",
-      .run = simplify};
+      .run = simplify,
+      .in_bodies = true};
 }
 
 }  // namespace trainscope

@@ -136,7 +136,10 @@ bool fuse_bias(Graph& graph, PassContext& context) {
 }  // namespace
 
 Pass fuse_bias_pass() {
-  return {.name = "fuse_bias", .doc = "Let a matmul add the bias of its rows.", .run = fuse_bias};
+  return {.name = "fuse_bias",
+          .doc = "Let a matmul add the bias of its rows.",
+          .run = fuse_bias,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope

@@ -46,7 +46,8 @@ Pass fuse_gelu_pass() {
   return {
       .name = "fuse_gelu",
       .doc = "Compute Gelu (by erf, by tanh, or quick) in one node where a model spells it out.",
-      .run = fuse_gelu};
+      .run = fuse_gelu,
+      .in_bodies = true};
 }
 
 }  // namespace trainscope

@@ -14,7 +14,8 @@ bool fuse_layer_norm(Graph& graph, PassContext& context) {
 Pass fuse_layer_norm_pass() {
   return {.name = "fuse_layer_norm",
           .doc = "Compute LayerNormalization in one node where a model spells it out.",
-          .run = fuse_layer_norm};
+          .run = fuse_layer_norm,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope

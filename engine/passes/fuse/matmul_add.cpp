@@ -116,7 +116,8 @@ Pass fuse_matmul_add_pass() {
   return {.name = "fuse_matmul_add",
           .formerly = "summed_products",
           .doc = "Let a matmul of the gradients add what else reaches their sum, in place.",
-          .run = sum_inside_matmuls};
+          .run = sum_inside_matmuls,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope

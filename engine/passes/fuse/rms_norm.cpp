@@ -14,7 +14,8 @@ bool fuse_rms_norm(Graph& graph, PassContext& context) {
 Pass fuse_rms_norm_pass() {
   return {.name = "fuse_rms_norm",
           .doc = "Compute RMSNormalization in one node where a model spells it out.",
-          .run = fuse_rms_norm};
+          .run = fuse_rms_norm,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope

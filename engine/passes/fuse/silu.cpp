@@ -23,7 +23,8 @@ bool fuse_silu(Graph& graph, PassContext& context) {
 Pass fuse_silu_pass() {
   return {.name = "fuse_silu",
           .doc = "Compute SiLU, x * sigmoid(x), in one node where a model spells it out.",
-          .run = fuse_silu};
+          .run = fuse_silu,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope

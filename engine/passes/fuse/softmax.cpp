@@ -124,7 +124,8 @@ bool fuse_softmax(Graph& graph, PassContext& context) {
 Pass fuse_softmax_pass() {
   return {.name = "fuse_softmax",
           .doc = "Compute Softmax in one node where a model spells it out.",
-          .run = fuse_softmax};
+          .run = fuse_softmax,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope

@@ -97,7 +97,8 @@ Pass fuse_transpose_pass() {
   return {.name = "fuse_transpose",
           .formerly = "transposed_products",
           .doc = "Let matmuls read transposed matrices as they are stored.",
-          .run = absorb_transposes};
+          .run = absorb_transposes,
+          .in_bodies = true};
 }
 
 }  // namespace trainscope
