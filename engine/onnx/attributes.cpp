@@ -12,6 +12,9 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/ir/op_def.h"
+#include "engine/onnx/body_proto.h"
+#include "engine/onnx/validate.h"
 
 namespace trainscope {
 namespace {
@@ -135,6 +138,9 @@ Attributes read_attributes(const pb::NodeProto& node, std::string_view where,
         result.set(a.name(),
                    std::make_shared<const Tensor>(read_tensor(a.t(), label(a, where), files)));
         break;
+      case Kind::GRAPH:
+        if (has_bodies(node)) break;  // read by who knows what is around them
+        fail_unsupported("{} is of type GRAPH, which is not supported", label(a, where));
       case Kind::STRINGS:
         if (a.name() == "activations") {
           result.set(a.name(), words(a, where));
@@ -147,6 +153,11 @@ Attributes read_attributes(const pb::NodeProto& node, std::string_view where,
     }
   }
   return result;
+}
+
+bool has_bodies(const pb::NodeProto& node) {
+  const std::string_view domain = plain_domain(node.domain());
+  return (domain.empty() && is_control_flow(node.op_type())) || domain == kTrainscopeDomain;
 }
 
 pb::AttributeProto attribute_proto(std::string_view name, const Attribute& attribute) {
@@ -167,6 +178,9 @@ pb::AttributeProto attribute_proto(std::string_view name, const Attribute& attri
   } else if (const auto* numbers = std::get_if<Floats>(&attribute)) {
     a.set_type(Kind::FLOATS);
     for (double each : *numbers) a.add_floats(to_float(each));
+  } else if (const auto* body = std::get_if<SharedGraph>(&attribute)) {
+    a.set_type(Kind::GRAPH);
+    *a.mutable_g() = body_proto(**body);
   } else {
     const SharedTensor& tensor = std::get<SharedTensor>(attribute);
     CHECK_INVARIANT(tensor != nullptr);

@@ -9,7 +9,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/op_def.h"
-#include "engine/onnx/attributes.h"
+#include "engine/onnx/body_proto.h"
 #include "engine/onnx/model_writer.h"
 #include "engine/onnx/proto.h"
 #include "engine/onnx/stage_metadata.h"
@@ -21,16 +21,6 @@ namespace {
 
 constexpr int kIrVersion = 8;
 constexpr int kOpset = 17;
-
-pb::ValueInfoProto value_info(const Value& value) {
-  pb::ValueInfoProto info;
-  info.set_name(value.name);
-  pb::TypeProto::Tensor& tensor = *info.mutable_type()->mutable_tensor_type();
-  tensor.set_elem_type(onnx_type_of(value.type.dtype));
-  pb::TensorShapeProto& shape = *tensor.mutable_shape();
-  for (std::int64_t dim : value.type.shape.span()) shape.add_dim()->set_dim_value(dim);
-  return info;
-}
 
 class GraphWriter {
  public:
@@ -98,18 +88,9 @@ class GraphWriter {
   }
 
   void add_node(pb::GraphProto& graph, const Node& node) {
-    pb::NodeProto& proto = *graph.add_node();
-    proto.set_name(node.name);
-    proto.set_op_type(std::string(node.op->name));
-    proto.set_domain(std::string(node.op->domain));
-    proto.set_doc_string(node_note_text(graph_, node));
+    *graph.add_node() = stage_node_proto(graph_, node);
     uses_own_ops_ = uses_own_ops_ || !node.op->domain.empty();
-    for (ValueId v : node.inputs) proto.add_input(v == kNoValue ? "" : graph_.value(v).name);
-    for (const auto& [name, value] : node.attributes.map()) {
-      *proto.add_attribute() = attribute_proto(name, value);
-    }
     for (ValueId v : node.outputs) {
-      proto.add_output(v == kNoValue ? "" : graph_.value(v).name);
       bool listed = v == kNoValue || is_result_.contains(static_cast<std::int32_t>(v));
       if (!listed) *graph.add_value_info() = value_info(graph_.value(v));
     }

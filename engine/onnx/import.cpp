@@ -87,10 +87,11 @@ bool agrees(const ModelTensor& declared, const Shape& shape) {
 Importer::Importer(const OnnxModel& model, const OpTable& ops, const ImportOptions& options)
     : source_(model),
       model_(model.impl()),
+      proto_(model_.proto.graph()),
       ops_(ops),
       options_(options),
       builder_(graph_, ops),
-      scope_(graph_, builder_, model_.proto.graph()),
+      scope_(graph_, builder_, proto_),
       is_stage_(has_stage_metadata(model_.proto)) {
   if (is_stage_) stage_ = read_stage_metadata(model_.proto);
   builder_.set_evaluate(options.evaluate);
@@ -122,6 +123,7 @@ DType Importer::dtype_of(DType dtype) const {
 
 ValueId Importer::find(std::string_view name, std::string_view what) const {
   ValueId id = graph_.find(name);
+  if (id == kNoValue) scope_.check_not_refused(std::string(name));
   require(id != kNoValue, ErrorCode::kBadInput, "{} '{}' is not in the graph", what,
           printable(name));
   return id;

@@ -102,6 +102,8 @@ struct ImportOptions {
   std::optional<std::vector<std::string>> parameters = {};
   // Elements of inputs that are known before the run: axes, sizes. They become constants.
   std::map<std::string, SharedTensor> known_inputs = {};
+  // For how many trips there is room in a loop whose trips are counted when the step runs.
+  std::optional<std::int64_t> max_trips = {};
   // Computes values that are known before the run (shape arithmetic); null: none are.
   const Evaluate* evaluate = nullptr;
   // Values that become graph outputs besides the model's own.

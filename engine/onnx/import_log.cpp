@@ -10,6 +10,7 @@
 
 #include "engine/onnx/model_impl.h"
 #include "engine/onnx/node_names.h"
+#include "engine/onnx/validate.h"
 
 namespace trainscope {
 namespace {
@@ -40,6 +41,7 @@ class ImportLogMaker {
     }
     for (const pb::NodeProto& node : model_.node()) {
       read_.insert(node.input().begin(), node.input().end());
+      for (std::string_view name : captured_names(node)) read_.insert(std::string(name));
     }
   }
 

@@ -148,8 +148,8 @@ void check_node(const pb::NodeProto& node, const OpsetMap& opsets, const std::st
   }
 }
 
-void check_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
-                 const OpsetMap& opsets, ExternalFiles& files, AttributeRefs refs) {
+void check_nodes(const Nodes& nodes, const OpsetMap& opsets, ExternalFiles& files,
+                 AttributeRefs refs) {
   require(nodes.size() <= kMaxNodes, ErrorCode::kBadInput,
           "the graph has {} nodes, at most {} are "
           "supported",
@@ -157,7 +157,10 @@ void check_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
   for (int i = 0; i < nodes.size(); ++i) {
     const std::string label = node_label(nodes[i], i);
     check_node(nodes[i], opsets, label);
-    if (nodes[i].attribute_size() > 0) check_attributes(nodes[i], label, files, refs);
+    if (nodes[i].attribute_size() == 0) continue;
+    check_attributes(nodes[i], label, files, refs);
+    check_bodies(nodes[i], label, files,
+                 [&](const Nodes& inner) { check_nodes(inner, opsets, files, refs); });
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,13 +29,26 @@ struct ModelFacts {
 };
 
 // Fails with kBadInput at the first broken rule. Tensors are checked against their byte counts and
-// files, but not read. Nodes without a row or with subgraphs pass: missing_ops lists them.
+// files, but not read. Nodes without a row pass: missing_ops lists them.
 ModelFacts validate_model(const pb::ModelProto& model, ExternalFiles& files);
+
+using Nodes = google::protobuf::RepeatedPtrField<pb::NodeProto>;
+// Fails at the first of a graph's nodes that breaks a rule.
+using CheckNodes = std::function<void(const Nodes&)>;
 
 // "node 'name' (Conv)", or "node 12 (Conv)" for a node without a name.
 std::string node_label(const pb::NodeProto& node, int index);
 // "ai.onnx" is another name of "".
 std::string_view plain_domain(std::string_view domain);
+
+// If, Loop and Scan of ONNX's domain.
+bool is_control_flow(std::string_view op);
+// Names that the bodies of a node read and do not make: what is around them must. Each once.
+std::vector<std::string_view> captured_names(const pb::NodeProto& node);
+// The graphs among the attributes of a node, and below, whose nodes are checked by `check_nodes`:
+// names, initializers, edges.
+void check_bodies(const pb::NodeProto& node, std::string_view where, ExternalFiles& files,
+                  const CheckNodes& check_nodes);
 
 // Of a name in a model file, or one made of several by expanding function bodies. Exporters' names
 // have some hundred bytes at most; graphs hold each several times.
@@ -46,8 +60,7 @@ void check_name(std::string_view name, std::string_view what);
 
 // Edges of a list of nodes: each name is produced once, and before it is read. `given` are the
 // names known before the first node.
-void check_edges(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
-                 const std::vector<std::string_view>& given,
+void check_edges(const Nodes& nodes, const std::vector<std::string_view>& given,
                  const std::vector<std::string_view>& results);
 
 }  // namespace trainscope

@@ -69,16 +69,11 @@ struct Advice {
 };
 
 constexpr std::string_view kInData = "leave it out of the model and prepare its input in the data";
-constexpr std::string_view kOutOfBranches =
-    "export with torch.jit.trace or plain Python numbers, so that one path is left in the file";
 
 constexpr Advice kAdvice[] = {
     {"NonZero", "replace what it selects by a mask that is multiplied, or by Where"},
     {"Unique", kInData},
     {"NonMaxSuppression", "export the model without it: what it selects from is what is trained"},
-    {"If", kOutOfBranches},
-    {"Loop", kOutOfBranches},
-    {"Scan", kOutOfBranches},
     {"STFT", kInData},
     {"MelWeightMatrix", kInData},
     {"ImageDecoder", kInData},

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "engine/core/error.h"
@@ -80,16 +81,15 @@ void check_known_attributes(const SourceNode& node, const OpDef& op) {
 }  // namespace
 
 void Importer::add_nodes() {
-  const pb::GraphProto& graph = model_.proto.graph();
-  NodeNames names(graph);
-  for (int i = 0; i < graph.node_size(); ++i) {
-    SourceNode node = source_node(graph.node(i), names.take(graph.node(i), i));
-    provenance_ = {.sources = {node.name}, .pass = kImportPass};
+  NodeNames names(proto_);
+  for (int i = 0; i < proto_.node_size(); ++i) {
+    SourceNode node = source_node(proto_.node(i), names.take(proto_.node(i), i));
+    provenance_ = {.sources = {prefix_ + node.name}, .pass = kImportPass};
     if (!is_stage_) {
       add_with_stops(std::move(node));
       continue;
     }
-    const NodeNote note = apply_note(graph.node(i), node);
+    const NodeNote note = apply_note(proto_.node(i), node);
     const std::string name = node.name;
     add_source_node(std::move(node));
     keep_serials(name, note);
@@ -115,10 +115,16 @@ SourceNode Importer::source_node(const pb::NodeProto& node, const std::string& n
                     .inputs = {node.input().begin(), node.input().end()},
                     .outputs = {node.output().begin(), node.output().end()},
                     .attributes = {},
-                    .depth = 0};
+                    .depth = 0,
+                    .proto = &node};
   source.opset = model_.facts.opsets.find(source.domain)->second;
   if (node.attribute_size() > 0) {
     source.attributes = read_attributes(node, label(source), model_.external_files());
+  }
+  for (const pb::AttributeProto& a : node.attribute()) {
+    if (!is_stage_ || a.type() != pb::AttributeProto::GRAPH) continue;
+    Importer body(*this, a.g(), source);
+    source.attributes.set(a.name(), std::make_shared<const Graph>(body.stage_body()));
   }
   return source;
 }
@@ -149,7 +155,7 @@ void Importer::add_source_node(SourceNode node) {
       add_constant(next);
       continue;
     }
-    if (composed(next)) continue;
+    if (add_control_flow(next) || composed(next)) continue;
     std::optional<std::vector<SourceNode>> of_sequences;
     if (!is_stage_) of_sequences = sequences_.convert(scope_, next);
     std::vector<SourceNode> nodes = of_sequences ? std::move(*of_sequences) : rewritten(next);

@@ -8,10 +8,29 @@
 
 namespace trainscope {
 
+const std::string& ImportScope::resolved(const std::string& name) const {
+  for (auto branch = branches_.rbegin(); branch != branches_.rend(); ++branch) {
+    const auto found = branch->find(name);
+    if (found != branch->end()) return found->second;
+  }
+  return name;
+}
+
+ValueId ImportScope::find(std::string_view name) const {
+  const ValueId id = graph_.find(name);
+  return id == kNoValue && outer_ ? outer_(name) : id;
+}
+
+void ImportScope::check_not_refused(const std::string& name) const {
+  const auto found = refused_.find(name);
+  if (found != refused_.end()) fail_unsupported("{}", found->second);
+}
+
 ValueId ImportScope::value(const SourceNode& node, std::size_t input) const {
   CHECK_INVARIANT(input < node.inputs.size());
-  ValueId id = graph_.find(node.inputs[input]);
+  ValueId id = find(node.inputs[input]);
   if (id != kNoValue) return id;
+  check_not_refused(node.inputs[input]);
   fail_unsupported("node '{}' ({}): reads '{}', an output that has no counterpart in opset {}",
                    printable(node.source), printable(node.op), printable(node.inputs[input]),
                    graph_.opset);

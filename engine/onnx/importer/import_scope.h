@@ -1,6 +1,8 @@
 // What conversions of single nodes (adapters, function bodies) see of the graph being built.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -21,13 +23,33 @@ struct SourceNode {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   Attributes attributes;
-  int depth = 0;  // function bodies around it
+  int depth = 0;                         // function bodies around it
+  const pb::NodeProto* proto = nullptr;  // of the model; null: it is of a function's body
 };
 
 class ImportScope {
  public:
   ImportScope(Graph& graph, Builder& builder, const pb::GraphProto& model)
       : graph_(graph), builder_(builder), model_(model) {}
+
+  // What a name of the model is called in the graph: in a branch that is written out, something
+  // else.
+  const std::string& resolved(const std::string& name) const;
+  void open_branch() { branches_.emplace_back(); }
+  void name_in_branch(const std::string& name, std::string in_graph) {
+    branches_.back()[name] = std::move(in_graph);
+  }
+  void close_branch() { branches_.pop_back(); }
+
+  // The value that the graph, or what is around a body, has under a name; kNoValue: none.
+  ValueId find(std::string_view name) const;
+  // Of a body: asks what is around it for names that it does not make.
+  void set_outer(std::function<ValueId(std::string_view)> outer) { outer_ = std::move(outer); }
+
+  // An output that there is not, and why; whoever reads it is refused with these words.
+  void refuse(const std::string& name, std::string why) { refused_[name] = std::move(why); }
+  // Throws the reason, if there is one.
+  void check_not_refused(const std::string& name) const;
 
   // The value of an input that the node gives; kBadInput when nothing produced it.
   ValueId value(const SourceNode& node, std::size_t input) const;
@@ -49,7 +71,10 @@ class ImportScope {
   Graph& graph_;
   Builder& builder_;
   const pb::GraphProto& model_;
-  std::unordered_set<std::string_view> reserved_;  // filled when first needed
+  std::unordered_set<std::string_view> reserved_;             // filled when first needed
+  std::vector<std::map<std::string, std::string>> branches_;  // those around, the innermost last
+  std::function<ValueId(std::string_view)> outer_;
+  std::map<std::string, std::string> refused_;
 };
 
 }  // namespace trainscope

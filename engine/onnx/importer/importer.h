@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "engine/onnx/composites/composition.h"
@@ -17,9 +19,25 @@
 
 namespace trainscope {
 
+// What a Loop is made of besides its body: values of the graph around it, and of the body.
+struct LoopParts {
+  ValueId trips = kNoValue;           // an i64 scalar
+  std::int64_t most = 0;              // trips that there is room for
+  std::vector<ValueId> carried = {};  // into the first trip
+  std::vector<ValueId> sliced = {};
+  ValueId number_inside = kNoValue;
+  std::vector<ValueId> carried_inside = {};
+  std::vector<ValueId> sliced_inside = {};
+  std::vector<ValueId> carried_on = {};  // by the body, as the two below
+  std::vector<ValueId> stacked = {};
+  ValueId condition = kNoValue;  // kNoValue: all trips run
+};
+
 class Importer {
  public:
   Importer(const OnnxModel& model, const OpTable& ops, const ImportOptions& options);
+  // Of the body of a node of `outer`.
+  Importer(Importer& outer, const pb::GraphProto& body, const SourceNode& node);
   Graph run();
 
  private:
@@ -29,6 +47,26 @@ class Importer {
   void add_known_input(const ModelTensor& input, const Shape& shape, const Tensor& elements);
   void check_known_inputs() const;
   void add_initializer(int index, ValueKind kind);
+
+  // Bodies (bodies.cpp).
+  ValueId capture(std::string_view name);
+  ValueId add_body_input(const std::string& name, const TensorType& type);
+  void add_body_constant(const std::string& name, Tensor tensor);
+  void add_body_nodes();
+  ValueId body_result(const std::string& name);
+  SharedGraph finished_body(std::vector<ValueId> inputs, std::vector<ValueId> outputs);
+  Graph stage_body();
+
+  // If, Loop and Scan (control_flow.cpp).
+  bool add_control_flow(const SourceNode& node);
+  void add_if(Composition& c);
+  void write_out(Composition& c, const pb::GraphProto& branch);
+  std::vector<ValueId> run_branch(Composition& c, const pb::GraphProto& branch, ValueId trips,
+                                  const std::vector<ValueId>& otherwise);
+  void add_loop(Composition& c);
+  bool plan_trips(Composition& c, bool all_run, LoopParts& parts) const;
+  void add_scan(Composition& c);
+  std::vector<ValueId> build_loop(Composition& c, Importer& body, const LoopParts& parts);
 
   void add_nodes();
   SourceNode source_node(const pb::NodeProto& node, const std::string& name);
@@ -55,6 +93,10 @@ class Importer {
 
   const OnnxModel& source_;
   const OnnxModel::Impl& model_;
+  const pb::GraphProto& proto_;                        // the model's graph, or a body
+  Importer* outer_ = nullptr;                          // of a body: of the graph around it
+  std::string prefix_;                                 // of the names of ONNX nodes in a body
+  std::vector<std::pair<ValueId, ValueId>> captured_;  // of a body: its input, the value around it
   const OpTable& ops_;
   const ImportOptions& options_;
   Graph graph_;

@@ -12,6 +12,7 @@
 #include "engine/onnx/importer/sequences.h"
 #include "engine/onnx/model_impl.h"
 #include "engine/onnx/node_names.h"
+#include "engine/onnx/validate.h"
 
 namespace trainscope {
 namespace {
@@ -21,6 +22,7 @@ std::string why_missing(const OnnxModel::Impl& model, const OpTable& ops, const 
   if (has_model_function(model, call.domain, call.op)) return {};
   if (call.domain.empty() && call.op == "Constant") return {};
   if (is_sequence_op(call.domain, call.op)) return {};
+  if (call.domain.empty() && is_control_flow(call.op)) return {};
   AdapterChoice choice;
   if (call.domain.empty()) choice = adapter_for(call.op, call.opset);
   if (is_replaced(choice)) {
@@ -52,7 +54,8 @@ std::set<BodyOp> missing_below(const OnnxModel::Impl& model, const OpTable& ops,
   while (!waiting.empty()) {
     BodyOp next = std::move(waiting.back());
     waiting.pop_back();
-    if (!why_missing(model, ops, next).empty()) {
+    const bool has_graph = next.domain.empty() && is_control_flow(next.op);
+    if (!why_missing(model, ops, next).empty() || (has_graph && next != call)) {
       missing.insert(next);
     } else if (is_function(model, ops, next)) {
       for (BodyOp& inner : body_ops(model, next)) {
@@ -63,33 +66,47 @@ std::set<BodyOp> missing_below(const OnnxModel::Impl& model, const OpTable& ops,
   return missing;
 }
 
+// The model's graph, or a body, with what stands before the names of its nodes.
+struct Graphs {
+  const pb::GraphProto* graph;
+  std::string prefix;
+};
+
 }  // namespace
 
 std::vector<MissingOp> missing_ops(const OnnxModel& model, const OpTable& ops) {
   const OnnxModel::Impl& impl = model.impl();
-  const pb::GraphProto& graph = impl.proto.graph();
   std::map<BodyOp, std::set<BodyOp>> known;             // what is missing for an op of the graph
   std::map<BodyOp, std::vector<std::string>> nodes_of;  // a missing op
-  NodeNames names(graph);
-  for (int i = 0; i < graph.node_size(); ++i) {
-    const pb::NodeProto& node = graph.node(i);
-    std::string name = names.take(node, i);
-    BodyOp call{.domain = std::string(plain_domain(node.domain())), .op = node.op_type()};
-    call.opset = impl.facts.opsets.find(call.domain)->second;
-    auto found = known.find(call);
-    if (found == known.end()) {
-      found = known.emplace(call, missing_below(impl, ops, call)).first;
-    }
-    for (const BodyOp& each : found->second) {
-      nodes_of[each].push_back(name);
+  std::vector<Graphs> waiting{{.graph = &impl.proto.graph(), .prefix = {}}};
+  for (std::size_t at = 0; at < waiting.size(); ++at) {
+    const Graphs around = waiting[at];
+    NodeNames names(*around.graph);
+    for (int i = 0; i < around.graph->node_size(); ++i) {
+      const pb::NodeProto& node = around.graph->node(i);
+      const std::string name = around.prefix + names.take(node, i);
+      BodyOp call{.domain = std::string(plain_domain(node.domain())), .op = node.op_type()};
+      call.opset = impl.facts.opsets.find(call.domain)->second;
+      auto found = known.find(call);
+      if (found == known.end()) {
+        found = known.emplace(call, missing_below(impl, ops, call)).first;
+      }
+      for (const BodyOp& each : found->second) {
+        nodes_of[each].push_back(name);
+      }
+      for (const pb::AttributeProto& a : node.attribute()) {
+        if (a.has_g()) waiting.push_back({.graph = &a.g(), .prefix = name + "/"});
+      }
     }
   }
   std::vector<MissingOp> missing;
   for (auto& [op, nodes] : nodes_of) {
+    std::string why = why_missing(impl, ops, op);
+    if (why.empty()) why = "it is in the body of a function, where no graphs are read";
     missing.push_back({.op = op.op,
                        .domain = op.domain,
                        .opset = op.opset,
-                       .why = why_missing(impl, ops, op),
+                       .why = std::move(why),
                        .nodes = std::move(nodes)});
   }
   return missing;

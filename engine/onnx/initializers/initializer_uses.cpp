@@ -78,29 +78,46 @@ bool hides_scores(std::span<const float> elements, int rank) {
          (alike || least <= kMasked);
 }
 
+void note_use(const pb::NodeProto& node, int input, InitializerUses& use) {
+  ++use.count;
+  const bool plain = plain_domain(node.domain()).empty();
+  const bool microsoft = node.domain() == kMicrosoftDomain;
+  use.known = use.known || (microsoft && is_one_of(kMicrosoftKnownSlots, node, input));
+  use.table = use.table || (microsoft && is_one_of(kMicrosoftTableSlots, node, input));
+  use.state = use.state || (microsoft && is_one_of(kMicrosoftStateSlots, node, input));
+  use.scale = use.scale || (microsoft && is_one_of(kMicrosoftScaleSlots, node, input));
+  if (!plain) return;
+  use.table = use.table || is_one_of(kTableSlots, node, input);
+  use.known = use.known || is_one_of(kKnownSlots, node, input);
+  use.state = use.state || is_one_of(kStateSlots, node, input);
+  use.exponent = use.exponent || is_one_of(kExponentSlots, node, input);
+  use.scale = use.scale || is_one_of(kScaleSlots, node, input);
+  use.fill = use.fill || is_one_of(kFillSlots, node, input);
+}
+
 }  // namespace
 
 std::vector<InitializerUses> initializer_uses(const OnnxModel::Impl& model) {
   std::vector<InitializerUses> uses(model.facts.initializers.size());
-  for (const pb::NodeProto& node : model.proto.graph().node()) {
-    const bool plain = plain_domain(node.domain()).empty();
-    for (int i = 0; i < node.input_size(); ++i) {
-      auto found = model.initializer_index.find(node.input(i));
-      if (found == model.initializer_index.end()) continue;
-      InitializerUses& use = uses[static_cast<std::size_t>(found->second)];
-      ++use.count;
-      const bool microsoft = node.domain() == kMicrosoftDomain;
-      use.known = use.known || (microsoft && is_one_of(kMicrosoftKnownSlots, node, i));
-      use.table = use.table || (microsoft && is_one_of(kMicrosoftTableSlots, node, i));
-      use.state = use.state || (microsoft && is_one_of(kMicrosoftStateSlots, node, i));
-      use.scale = use.scale || (microsoft && is_one_of(kMicrosoftScaleSlots, node, i));
-      if (!plain) continue;
-      use.table = use.table || is_one_of(kTableSlots, node, i);
-      use.known = use.known || is_one_of(kKnownSlots, node, i);
-      use.state = use.state || is_one_of(kStateSlots, node, i);
-      use.exponent = use.exponent || is_one_of(kExponentSlots, node, i);
-      use.scale = use.scale || is_one_of(kScaleSlots, node, i);
-      use.fill = use.fill || is_one_of(kFillSlots, node, i);
+  std::vector<const pb::GraphProto*> waiting{&model.proto.graph()};  // and the bodies in it
+  while (!waiting.empty()) {
+    const pb::GraphProto& graph = *waiting.back();
+    waiting.pop_back();
+    for (const pb::NodeProto& node : graph.node()) {
+      for (int i = 0; i < node.input_size(); ++i) {
+        auto found = model.initializer_index.find(node.input(i));
+        if (found == model.initializer_index.end()) continue;
+        note_use(node, i, uses[static_cast<std::size_t>(found->second)]);
+      }
+      for (const pb::AttributeProto& a : node.attribute()) {
+        if (a.has_g()) waiting.push_back(&a.g());
+      }
+    }
+    if (&graph == &model.proto.graph()) continue;
+    for (const pb::ValueInfoProto& output : graph.output()) {
+      auto found = model.initializer_index.find(output.name());
+      if (found != model.initializer_index.end())
+        ++uses[static_cast<std::size_t>(found->second)].count;
     }
   }
   return uses;

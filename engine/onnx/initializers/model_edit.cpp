@@ -19,6 +19,7 @@ ModelEdit::ModelEdit(OnnxModel::Impl& model) : model_(model) {
   for (const pb::NodeProto& node : graph.node()) {
     names_.insert(node.name());
     read_.insert(node.input().begin(), node.input().end());
+    for (std::string_view name : captured_names(node)) read_.emplace(name);
     names_.insert(node.output().begin(), node.output().end());
   }
   for (const pb::ValueInfoProto& input : graph.input()) names_.insert(input.name());
@@ -101,6 +102,7 @@ void ModelEdit::drop_unread() {
   std::unordered_set<std::string_view> needed;
   for (const pb::NodeProto& node : graph.node()) {
     needed.insert(node.input().begin(), node.input().end());
+    for (std::string_view name : captured_names(node)) needed.insert(name);
   }
   for (const pb::ValueInfoProto& input : graph.input()) needed.insert(input.name());
   for (const pb::ValueInfoProto& output : graph.output()) needed.insert(output.name());

@@ -218,7 +218,7 @@ const BrokenModel kBodies[] = {
        inner(m).set_op_type("If");
        add_attribute(inner(m), "then_branch", AttributeProto::GRAPH).mutable_g()->set_name("g");
      },
-     "If (opset 17, 1 node): there is no such op; act"},
+     "If (opset 17, 1 node): it is in the body of a function, where no graphs are read; act"},
     {"an attribute twice",
      [](ModelProto& m) {
        add_attribute(inner(m), "axis", AttributeProto::INT).set_i(0);

@@ -249,18 +249,6 @@ const BrokenModel kCases[] = {
        gemm(m).set_domain("ai.trainscope");
      },
      "ai.trainscope.Nothing (opset 1, 1 node): there is no such op; fc"},
-    {"If",
-     [](ModelProto& m) {
-       onnx::NodeProto& node = add_node(m, "If", {"x"}, {"z"}, "branch");
-       add_attribute(node, "then_branch", AttributeProto::GRAPH).mutable_g()->set_name("then");
-     },
-     "If (opset 17, 1 node): there is no such op; branch"},
-    {"Loop and Scan in one report",
-     [](ModelProto& m) {
-       add_node(m, "Loop", {"x"}, {"z1"}, "turn");
-       add_node(m, "Scan", {"x"}, {"z2"}, "sweep");
-     },
-     "Loop (opset 17, 1 node): there is no such op; turn\n  Scan (opset 17, 1 node)"},
     {"invalid UTF-8 in a value name",
      [](ModelProto& m) {
        gemm(m).set_output(0, "h\xff");

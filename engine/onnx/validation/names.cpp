@@ -17,16 +17,20 @@ class NameLengths {
 
   void check_model(const pb::ModelProto& model) const {
     check_domains(model.opset_import());
-    const pb::GraphProto& graph = model.graph();
+    check_graph(model.graph());
+    for (const pb::FunctionProto& function : model.functions()) check_function(function);
+  }
+
+ private:
+  // Bodies nest as deep as the parser lets them.
+  void check_graph(const pb::GraphProto& graph) const {
     check(graph.name(), "graph");
     for (const pb::TensorProto& tensor : graph.initializer()) check(tensor.name(), "initializer");
     for (const pb::ValueInfoProto& input : graph.input()) check_end(input, "input");
     for (const pb::ValueInfoProto& output : graph.output()) check_end(output, "output");
     check_nodes(graph.node());
-    for (const pb::FunctionProto& function : model.functions()) check_function(function);
   }
 
- private:
   void check(std::string_view name, std::string_view what) const {
     if (name.size() <= most_) return;
     fail(ErrorCode::kBadInput, "{} '{}': the name is longer than {}", what, printable(name),
@@ -55,6 +59,9 @@ class NameLengths {
       if (node.op_type().size() > most_) check(node.op_type(), node_label(node, i));
       for (const std::string& output : node.output()) {
         if (output.size() > most_) check(output, node_label(node, i));
+      }
+      for (const pb::AttributeProto& a : node.attribute()) {
+        if (a.has_g()) check_graph(a.g());
       }
     }
   }

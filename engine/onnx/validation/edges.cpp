@@ -10,7 +10,6 @@
 namespace trainscope {
 namespace {
 
-using Nodes = google::protobuf::RepeatedPtrField<pb::NodeProto>;
 constexpr int kGiven = -1;
 
 class Edges {
@@ -30,6 +29,7 @@ class Edges {
       for (const std::string& input : nodes_[i].input()) {
         if (!input.empty()) check_read(input, i);
       }
+      for (std::string_view name : captured_names(nodes_[i])) check_read(std::string(name), i);
     }
   }
 
@@ -80,6 +80,10 @@ class Edges {
     for (const std::string& input : nodes_[i].input()) {
       auto found = producer_.find(input);
       if (!input.empty() && found != producer_.end() && found->second != kGiven) f(found->second);
+    }
+    for (std::string_view name : captured_names(nodes_[i])) {
+      auto found = producer_.find(name);
+      if (found != producer_.end() && found->second != kGiven) f(found->second);
     }
   }
 
