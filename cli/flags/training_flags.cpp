@@ -143,6 +143,7 @@ CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes)
   CompileOptions options;
   options.import.dims = sizes.dims;
   options.import.shapes = sizes.shapes;
+  options.import.max_trips = invocation.settings().find_integer("max-trips");
   options.training.mode = GraphMode::kInference;
   options.training.seed = invocation.seed();
   options.lower.threads = invocation.threads();
