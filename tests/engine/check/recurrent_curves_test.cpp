@@ -1,5 +1,6 @@
-// Classifiers of LSTM, GRU and RNN layers follow PyTorch: loss and gradients of a batch, the losses
-// of ten steps of SGD. Format of the folders: tests/data/README.md.
+// Classifiers of LSTM, GRU and RNN layers, and of an RNN that is a Scan, follow PyTorch: loss and
+// gradients of a batch, the losses of ten steps of SGD. Format of the folders:
+// tests/data/README.md.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -112,7 +113,7 @@ class Classifier {
 };
 
 void check_folder(const std::string& name, std::size_t parameters, DType dtype) {
-  const auto folder = std::filesystem::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/models" / name;
+  const auto folder = std::filesystem::path(TRAINSCOPE_SOURCE_DIR) / "tests/data" / name;
   const double limit = dtype == DType::kF64 ? kLimitF64 : kLimit;
   Classifier classifier(folder, dtype);
   CHECK(classifier.parameters().size() == parameters);
@@ -135,12 +136,13 @@ void check_folder(const std::string& name, std::size_t parameters, DType dtype) 
 
 }  // namespace
 
-TEST_CASE("recurrent curves: LSTM, GRU and RNN classifiers follow PyTorch for ten steps") {
+TEST_CASE("recurrent curves: LSTM, GRU, RNN and Scan classifiers follow PyTorch for ten steps") {
   for (const DType dtype : {DType::kF64, DType::kF32}) {
     CAPTURE(name_of(dtype));
-    check_folder("lstm", 18, dtype);
-    check_folder("gru", 10, dtype);
-    check_folder("rnn", 10, dtype);
+    check_folder("models/lstm", 18, dtype);
+    check_folder("models/gru", 10, dtype);
+    check_folder("models/rnn", 10, dtype);
+    check_folder("scan-rnn", 5, dtype);
   }
 }
 
