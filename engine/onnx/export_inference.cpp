@@ -12,6 +12,7 @@
 #include "engine/onnx/inference_form.h"
 #include "engine/onnx/model_impl.h"
 #include "engine/onnx/model_writer.h"
+#include "engine/onnx/validate.h"
 
 namespace trainscope {
 namespace {
@@ -23,6 +24,7 @@ NameSet used_names(const pb::GraphProto& graph) {
   NameSet names;
   for (const pb::NodeProto& node : graph.node()) {
     names.insert(node.input().begin(), node.input().end());
+    for (std::string_view name : captured_names(node)) names.emplace(name);
   }
   for (const pb::ValueInfoProto& output : graph.output()) names.insert(output.name());
   return names;
@@ -62,6 +64,7 @@ void drop_dead_nodes(pb::GraphProto& graph) {
     for (const std::string& input : node.input()) {
       if (!input.empty()) needed.insert(input);
     }
+    for (std::string_view name : captured_names(node)) needed.emplace(name);
   }
   std::size_t i = 0;
   filter(*graph.mutable_node(), [&](const pb::NodeProto&) { return live[i++]; });

@@ -13,7 +13,6 @@
 namespace trainscope {
 namespace {
 
-using Nodes = google::protobuf::RepeatedPtrField<pb::NodeProto>;
 constexpr int kModeAsInput = 12;      // from here Dropout has an input training_mode
 constexpr int kModeAsAttribute = 14;  // from here BatchNormalization has an attribute of that name
 
@@ -23,6 +22,10 @@ class InferenceForm {
       : nodes_(nodes), results_(results.begin(), results.end()), opset_(opset), used_(results_) {
     for (const pb::NodeProto& node : nodes) {
       used_.insert(node.input().begin(), node.input().end());
+      for (std::string_view name : captured_names(node)) {
+        used_.emplace(name);
+        results_.emplace(name);
+      }
     }
   }
 
@@ -108,7 +111,7 @@ class InferenceForm {
   }
 
   Nodes& nodes_;
-  std::unordered_set<std::string> results_;
+  std::unordered_set<std::string> results_;  // and what bodies read: under their own names
   int opset_;
   std::unordered_set<std::string> used_;
   std::unordered_map<std::string, std::string> instead_;  // removed value -> what stands for it
