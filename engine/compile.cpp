@@ -41,10 +41,7 @@ void refuse_budget_alone(const CompileOptions& options) {
 
 }  // namespace
 
-const OpTable& op_table() {
-  static const OpTable table = standard_ops();
-  return table;
-}
+const OpTable& op_table() { return shared_ops(); }
 
 std::span<const Pass> default_passes() {
 #define PASS(name) name##_pass(),

@@ -55,7 +55,7 @@ struct Compiled {
   std::optional<RecomputeSummary> recompute;
 };
 
-// The op rows, made once.
+// The op rows, made once; plugins add theirs.
 const OpTable& op_table();
 // The passes of passes.def in order.
 std::span<const Pass> default_passes();

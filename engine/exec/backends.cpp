@@ -14,6 +14,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "kernels/api/back_end.h"
+#include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/roofs/roofs.h"
 #include "kernels/cpu/support/processor.h"
 #include "kernels/cuda/loader/loader.h"
@@ -125,6 +126,10 @@ std::vector<std::string> cuda_description(std::string_view name) {
 DeviceHandle cpu_device() { return device_of("cpu"); }
 
 const KernelTable& cpu_kernels() { return cpu_device()->kernels(); }
+
+void add_cpu_kernel(std::string_view op, DType dtype, const Kernel& kernel) {
+  cpu::add_kernel(op, dtype, kernel);
+}
 
 std::string_view cpu_isa() { return cpu::has_avx512() ? "AVX-512" : "AVX2"; }
 

@@ -28,6 +28,8 @@ std::vector<std::string> cuda_description(std::string_view name);
 DeviceHandle cpu_device();
 // Its kernels, for what is computed without a program.
 const KernelTable& cpu_kernels();
+// One more of them, preferred to those that there are: of a plugin. No program may run meanwhile.
+void add_cpu_kernel(std::string_view op, DType dtype, const Kernel& kernel);
 // The instructions that they use: "AVX2" or "AVX-512".
 std::string_view cpu_isa();
 // Measures what it reaches; the machine's name is left empty.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -119,13 +120,15 @@ struct AttributeSpec {
   std::string_view formerly = {};  // the name that it had in older stage files; empty: none
 };
 
-using ShapeRule = std::vector<TensorType> (*)(const OpArgs&);
-using ParamsRule = Params (*)(const OpArgs&);
-using CostRule = Cost (*)(const OpArgs&);
-using InPlaceRule = std::vector<InPlace> (*)(const OpArgs&);
-using GradientRule = std::vector<ValueId> (*)(const GradArgs&);
+// Of the rows of plugins some of them hold what the plugin said (engine/plugin); our own hold a
+// function.
+using ShapeRule = std::function<std::vector<TensorType>(const OpArgs&)>;
+using ParamsRule = std::function<Params(const OpArgs&)>;
+using CostRule = std::function<Cost(const OpArgs&)>;
+using InPlaceRule = std::function<std::vector<InPlace>(const OpArgs&)>;
+using GradientRule = std::function<std::vector<ValueId>(const GradArgs&)>;
 using BodyRule = OpBody (*)(const OpArgs&);
-using DecomposeRule = std::vector<ValueId> (*)(Builder&, const Node&);
+using DecomposeRule = std::function<std::vector<ValueId>(Builder&, const Node&)>;
 using KnownRule = Tensor (*)(const OpArgs&);
 using TermsRule = std::int64_t (*)(const OpArgs&);
 using ClassLossRule = ClassLoss (*)(const OpArgs&);

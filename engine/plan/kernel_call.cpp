@@ -25,6 +25,12 @@ decltype(auto) with_our_errors(const Kernel& kernel, F call) {
   }
 }
 
+PrepareArgs with_context(const Kernel& kernel, const PrepareArgs& args) {
+  PrepareArgs asked = args;
+  asked.context = kernel.context;
+  return asked;
+}
+
 }  // namespace
 
 ErrorCode code_of(const DeviceStatus& status) {
@@ -40,20 +46,20 @@ ErrorCode code_of(const DeviceStatus& status) {
 
 Support supports(const Kernel& kernel, const PrepareArgs& args) {
   if (kernel.supports == nullptr) return {};
-  return with_our_errors(kernel, [&] { return kernel.supports(args); });
+  return with_our_errors(kernel, [&] { return kernel.supports(with_context(kernel, args)); });
 }
 
 Prepared prepared_for(const Kernel& kernel, const PrepareArgs& args) {
   if (kernel.prepare == nullptr) return {};
-  return with_our_errors(kernel, [&] { return kernel.prepare(args); });
+  return with_our_errors(kernel, [&] { return kernel.prepare(with_context(kernel, args)); });
 }
 
 Cost cost_of(const Kernel& kernel, const PrepareArgs& args, const Cost& definition) {
   if (kernel.estimate == nullptr) return definition;
   const Estimate done = with_our_errors(kernel, [&] {
-    return kernel.estimate(args, {.flops = definition.flops,
-                                  .bytes_read = definition.bytes_read,
-                                  .bytes_written = definition.bytes_written});
+    return kernel.estimate(with_context(kernel, args), {.flops = definition.flops,
+                                                        .bytes_read = definition.bytes_read,
+                                                        .bytes_written = definition.bytes_written});
   });
   return {.flops = done.flops, .bytes_read = done.bytes_read, .bytes_written = done.bytes_written};
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,7 @@ struct PrepareArgs {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
   int threads = 1;
+  const void* context = nullptr;  // of the kernel that is asked
 };
 
 // The answer of `prepare`: scratch bytes wanted during `run` (64-byte aligned, contents undefined,
@@ -126,6 +128,9 @@ struct Kernel {
   bool same_for_any_threads = true;
   // True: products of transformed numbers, fewer than the definition has (Winograd). Rounds more.
   bool transforms = false;
+  // What its functions but `run` find in their arguments; null: they ask for nothing. Lives as long
+  // as the table.
+  const void* context = nullptr;
 };
 
 // Calls body(context, tile) for the tiles [0, tiles), each on a thread of its own, 0 on the calling
@@ -137,7 +142,7 @@ using Fork = void (*)(int tiles, const ThreadWatch* watch, void* context,
 // an input or output is stored so, else that of its first output that is a float, else of its first
 // float input, else of its first input (see kernel_dtype in engine/ir/op_def.h). Later additions
 // for the same key are preferred over earlier ones, so that the readable reference is added first
-// and a faster kernel after it.
+// and a faster kernel after it. What find() gives stays where it is when more are added.
 class KernelTable {
  public:
   struct Row {
@@ -149,7 +154,7 @@ class KernelTable {
   void add(std::string_view op, DType dtype, Kernel kernel) {
     rows_.push_back({op, dtype, kernel});
   }
-  std::span<const Row> rows() const { return rows_; }
+  const std::deque<Row>& rows() const { return rows_; }
 
   // All kernels for the key, the preferred one first.
   std::vector<const Kernel*> find(std::string_view op, DType dtype) const {
@@ -161,7 +166,7 @@ class KernelTable {
   }
 
  private:
-  std::vector<Row> rows_;
+  std::deque<Row> rows_;
 };
 
 }  // namespace trainscope

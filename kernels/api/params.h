@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <variant>
 #include <vector>
 
@@ -213,11 +214,16 @@ struct RecurrentParams {  // Rnn, Lstm, Gru and their gradients
   bool linear_before_reset = false;  // GRU: the reset gate scales a product of h, else h
 };
 
+// Of the ops of plugins: the node's attributes, in a form that engine/plugin alone knows.
+struct PluginParams {
+  std::shared_ptr<const void> attributes;
+};
+
 using Params =
     std::variant<NoParams, AxisParams, ReduceParams, PermutationParams, SliceParams, PadParams,
                  ConvParams, PoolParams, NormParams, MatMulParams, TriluParams, LossParams,
                  DropoutParams, OptimizerParams, ClipParams, FillParams, AlphaParams, GeluParams,
                  ModParams, ArgParams, TopKParams, ScanParams, AttentionParams, LossScaleParams,
-                 CastParams, QuantizeParams, RecurrentParams>;
+                 CastParams, QuantizeParams, RecurrentParams, PluginParams>;
 
 }  // namespace trainscope

@@ -70,12 +70,16 @@ void fork_tiles(int tiles, const ThreadWatch* watch, void* context,
   parallel_chunks(tiles, tiles, [&](std::int64_t tile) { body(context, static_cast<int>(tile)); });
 }
 
+// Of the one device that there is.
+KernelTable& device_kernels() {
+  static KernelTable table = cpu_kernels();
+  return table;
+}
+
 class CpuDevice final : public Device {
  public:
-  CpuDevice() : kernels_(cpu_kernels()) {}
-
   const DeviceFacts& facts() const override { return kFacts; }
-  const KernelTable& kernels() const override { return kernels_; }
+  const KernelTable& kernels() const override { return device_kernels(); }
 
   DeviceStatus start_threads(int threads) override {
     const std::error_code failure = cpu::start_threads(threads);
@@ -145,7 +149,6 @@ class CpuDevice final : public Device {
     return {};
   }
 
-  const KernelTable kernels_;
   std::unique_ptr<WorkList> capturing_;
 };
 
@@ -154,6 +157,10 @@ class CpuDevice final : public Device {
 MadeDevice make_device(int number) {
   if (number == 0) return {.device = std::make_shared<CpuDevice>()};
   return {.device = nullptr, .why_not = "this machine's processors are one device, 'cpu'"};
+}
+
+void add_kernel(std::string_view op, DType dtype, const Kernel& kernel) {
+  device_kernels().add(op, dtype, kernel);
 }
 
 }  // namespace trainscope::cpu
