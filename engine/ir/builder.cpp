@@ -57,9 +57,14 @@ std::vector<ValueId> Builder::multi(std::string_view op, std::vector<ValueId> in
 
 std::vector<ValueId> Builder::multi(std::string_view op, std::vector<ValueId> inputs,
                                     const std::vector<bool>& made, Attributes attributes) {
+  return multi(ops_.get(op), std::move(inputs), made, std::move(attributes));
+}
+
+std::vector<ValueId> Builder::multi(const OpDef& op, std::vector<ValueId> inputs,
+                                    const std::vector<bool>& made, Attributes attributes) {
   Spec spec;
-  spec.op = &ops_.get(op);
-  spec.name = graph_.unique_name(fmt::format("{}{}", prefix_, op));
+  spec.op = &op;
+  spec.name = graph_.unique_name(fmt::format("{}{}", prefix_, op.name));
   spec.inputs = std::move(inputs);
   spec.attributes = std::move(attributes);
   spec.provenance = provenance_;

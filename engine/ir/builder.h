@@ -33,6 +33,10 @@ class Builder {
   std::vector<ValueId> multi(std::string_view op, std::vector<ValueId> inputs,
                              const std::vector<bool>& made, Attributes attributes);
 
+  // ... of an op of any domain.
+  std::vector<ValueId> multi(const OpDef& op, std::vector<ValueId> inputs,
+                             const std::vector<bool>& made, Attributes attributes);
+
   // Everything about the node given; names empty: made up from `name`. Used by the importer.
   struct Spec {
     const OpDef* op = nullptr;
