@@ -96,11 +96,6 @@ Cost loop_cost(const OpArgs& args) {
   return all;
 }
 
-constexpr OpTraits kLoopTraits{.sharding = kNoSharding,
-                               .rows = RowKind::kOther,
-                               .rematerialize = Rematerialize::kHeavy,
-                               .ranges = kNoRanges};
-
 }  // namespace
 
 LoopForm::LoopForm(const Attributes& attributes)
@@ -166,7 +161,7 @@ std::vector<OpDef> loop_ops() {
        .body = loop_body,
        .cost = loop_cost,
        .op_class = OpClass::kOther,
-       .traits = kLoopTraits},
+       .traits = kWholeValues},
   };
 }
 
