@@ -43,6 +43,9 @@ struct Flag {
   // Names that other tools have for it, "batch-size|bs": accepted on the command line, in
   // configuration files and by --set. Not of kToggle.
   std::string_view also = {};
+  // Of kChoice: names with a dot in them are taken too. Plugins bring them, and who reads the flag
+  // knows whether there is such a one.
+  bool open = false;
 
   bool is_called(std::string_view word) const {
     return word == name || (!formerly.empty() && word == formerly) || is_also_called(word);

@@ -71,6 +71,11 @@ std::span<const Flag> global_flags() {
            .value = "cpu|cuda|cuda:N",
            .fallback = "cpu",
            .help = "Where kernels run: cuda is the first GPU"},
+      Flag{.name = "plugin",
+           .type = FlagType::kTexts,
+           .value = "FILE.so",
+           .help = "A library with ops, kernels and optimizers of its own (may be repeated); it "
+                   "runs with all rights of this program"},
   };
   return kCommonFlags;
 }

@@ -12,6 +12,7 @@
 #include "cli/print/help.h"
 #include "engine/core/text.h"
 #include "engine/core/timestamp.h"
+#include "engine/plugin/plugin.h"
 
 namespace trainscope {
 namespace {
@@ -54,6 +55,7 @@ ProgramResult run_command(const Command& command, std::span<const std::string> r
   const Invocation invocation(
       command, Settings(command, line.flags, environment, config ? config->values : no_file),
       std::move(line.arguments), {words.begin(), words.end()});
+  for (const std::string& file : invocation.settings().texts("plugin")) load_plugin(file);
   check_device(invocation.settings());
   Outcome outcome = command.run(invocation);
   if (!invocation.json()) return {.text = std::move(outcome.text), .exit_code = outcome.exit_code};

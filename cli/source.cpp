@@ -9,6 +9,7 @@
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
+#include "engine/plugin/plugin.h"
 #include "engine/run/planned_step.h"
 #include "engine/stage_history.h"
 
@@ -29,7 +30,11 @@ Source Source::open(const std::string& path) {
   Source source;
   source.path_ = path;
   require(path_exists(path), ErrorCode::kIo, "there is no model or run '{}'", printable(path));
-  if (folder_exists(path)) source.run_ = RunReader::open(path);
+  if (!folder_exists(path)) return source;
+  source.run_ = RunReader::open(path);
+  if (const Json* plugins = source.run_->manifest().model.find("plugins")) {
+    load_recorded_plugins(*plugins, path);
+  }
   return source;
 }
 
@@ -44,6 +49,10 @@ Source Source::open_or_build(const std::string& word) {
 fs::path Source::model_file() const {
   CHECK_INVARIANT(run_.has_value());
   return model_path(*run_);
+}
+
+void load_plugins_of(const std::string& path) {
+  if (path_exists(fs::path(path) / kRunManifestFile)) Source::open(path);
 }
 
 fs::path run_of(const fs::path& path) {

@@ -54,6 +54,9 @@ class Source {
   bool built_ = false;
 };
 
+// Those that a run was trained with; of what is no run none.
+void load_plugins_of(const std::string& path);
+
 // The run that a folder is, or whose checkpoint it is.
 std::filesystem::path run_of(const std::filesystem::path& path);
 

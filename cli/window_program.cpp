@@ -16,6 +16,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "engine/plugin/plugin.h"
 
 namespace trainscope {
 namespace {
@@ -32,6 +33,9 @@ fs::path program_path() {
 [[noreturn]] void execute(const fs::path& program, const std::vector<std::string>& arguments) {
   std::string name = program.string();
   std::vector<std::string> words = arguments;
+  for (const LoadedPlugin* plugin : loaded_plugins()) {
+    words.insert(words.end(), {"--plugin", plugin->file.string()});
+  }
   std::vector<char*> pointers = {name.data()};
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);

@@ -48,6 +48,8 @@ void set(Arguments& arguments, const std::string& flag, const std::string& value
     arguments.view = value;
   } else if (flag == "--exec") {
     arguments.commands.push_back(value);
+  } else if (flag == "--plugin") {
+    arguments.plugins.push_back(value);
   } else if (flag == "--scale") {
     arguments.scale = scale_from(value);
   } else if (flag == "--theme") {

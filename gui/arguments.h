@@ -17,6 +17,7 @@ struct Arguments {
   std::vector<std::filesystem::path> paths = {};
   std::string view = {};                   // --at
   std::vector<std::string> commands = {};  // --exec
+  std::vector<std::string> plugins = {};
   std::optional<float> scale = {};
   std::optional<ThemeName> theme = {};
   std::string panel = "overview";  // "window": all of it

@@ -9,6 +9,7 @@
 
 #include "engine/core/any_error.h"
 #include "engine/core/json.h"
+#include "engine/plugin/plugin.h"
 #include "gui/arguments.h"
 #include "gui/data/truncated_files.h"
 #include "gui/platform/window.h"
@@ -66,6 +67,7 @@ int run(const std::vector<std::string>& words) {
   const bool as_json = std::ranges::find(words, "--errors") != words.end();
   try {
     const Arguments arguments = arguments_from(words);
+    for (const std::string& file : arguments.plugins) load_plugin(file);
     if (arguments.is_shot) {
       take_shot(arguments);
     } else {

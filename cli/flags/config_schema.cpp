@@ -27,8 +27,12 @@ Json value_schema(const Flag& flag) {
       return Json::object(
           {{"anyOf", Json::array({text_type(),
                                   Json::object({{"type", "array"}, {"items", text_type()}})})}});
-    case FlagType::kChoice:
-      return Json::object({{"enum", Json::list(split(flag.value, '|'))}});
+    case FlagType::kChoice: {
+      Json words = Json::object({{"enum", Json::list(split(flag.value, '|'))}});
+      if (!flag.open) return words;
+      Json dotted = Json::object({{"type", "string"}, {"pattern", "\\."}});
+      return Json::object({{"anyOf", Json::array({std::move(words), std::move(dotted)})}});
+    }
     case FlagType::kInteger:
     case FlagType::kNumber:
       break;

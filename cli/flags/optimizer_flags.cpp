@@ -8,6 +8,7 @@
 #include "cli/flags/training_flags.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/plugin/plugin.h"
 
 namespace trainscope {
 namespace {
@@ -19,7 +20,9 @@ constexpr Flag kFlags[] = {
      .type = FlagType::kChoice,
      .value = "sgd|adam|adamw|adamw_hf|lamb|rmsprop|lion",
      .fallback = "adamw",
-     .help = "Update rule; adamw is PyTorch's form, adamw_hf that of Hugging Face"},
+     .help = "Update rule; adamw is PyTorch's form, adamw_hf that of Hugging Face; of a plugin "
+             "DOMAIN.NAME",
+     .open = true},
     {.name = "lr",
      .type = FlagType::kNumber,
      .value = "X",
@@ -183,11 +186,20 @@ void parse_ratio_limits(const Settings& settings, OptimizerOptions& optimizer) {
   optimizer.ratio_max = limits[1];
 }
 
-OptimizerKind parse_kind(const std::string& name) {
+void choose_kind(const std::string& name, OptimizerOptions& optimizer) {
   for (OptimizerKind kind : kOptimizerKinds) {
-    if (name == name_of(kind)) return kind;
+    if (name != name_of(kind)) continue;
+    optimizer.kind = kind;
+    return;
   }
-  fail(ErrorCode::kUsage, "there is no optimizer '{}'", printable(name));
+  const PluginOptimizer* own = find_plugin_optimizer(name);
+  if (own == nullptr) {
+    throw Error(ErrorCode::kUsage, fmt::format("there is no optimizer '{}'", printable(name)))
+        .hint(nearest_hint(name, plugin_optimizer_names()))
+        .hint("--plugin FILE.so brings optimizers of its own");
+  }
+  optimizer.kind = OptimizerKind::kPlugin;
+  optimizer.step = {.name = own->name, .op = own->op, .domain = own->domain, .states = own->states};
 }
 
 // Which flags mean something with an optimizer.
@@ -195,6 +207,7 @@ std::vector<std::string_view> flags_of(OptimizerKind kind) {
   if (kind == OptimizerKind::kSgd) return {"momentum", "nesterov", "sparse-embeddings"};
   if (kind == OptimizerKind::kRmsProp) return {"momentum", "alpha", "centered", "eps"};
   if (kind == OptimizerKind::kLion) return {"betas"};
+  if (kind == OptimizerKind::kPlugin) return {"momentum", "betas", "eps"};
   if (kind == OptimizerKind::kLamb) return {"betas", "eps", "bias-correction", "ratio-limits"};
   return {"betas", "eps", "bias-correction", "sparse-embeddings"};
 }
@@ -223,6 +236,10 @@ void parse_own(const Settings& settings, OptimizerOptions& optimizer) {
       optimizer.momentum = settings.number("momentum");
       optimizer.nesterov = settings.on("nesterov");
       return check_momentum(optimizer);
+    case OptimizerKind::kPlugin:
+      optimizer.momentum = settings.number("momentum");
+      optimizer.epsilon = settings.number("eps");
+      return parse_betas(settings, optimizer);
     case OptimizerKind::kRmsProp:
       return parse_rmsprop(settings, optimizer);
     case OptimizerKind::kLion:
@@ -257,7 +274,7 @@ void refuse_idle_flags(const Settings& settings, std::string_view choice,
 
 OptimizerOptions optimizer_options(const Settings& settings) {
   OptimizerOptions optimizer;
-  optimizer.kind = parse_kind(settings.text("optimizer"));
+  choose_kind(settings.text("optimizer"), optimizer);
   static constexpr std::string_view kAll[] = {
       "momentum",     "nesterov",         "betas", "alpha", "centered", "eps", "bias-correction",
       "ratio-limits", "sparse-embeddings"};

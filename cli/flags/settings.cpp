@@ -50,7 +50,7 @@ bool takes(const Flag& flag, std::string_view text) {
     case FlagType::kNumber:
       return is_number_of(flag, text);
     case FlagType::kChoice:
-      return is_choice_of(flag, text);
+      return is_choice_of(flag, text) || (flag.open && text.find('.') != std::string_view::npos);
     case FlagType::kSwitch:
     case FlagType::kToggle:
       return text == "on" || text == "off";

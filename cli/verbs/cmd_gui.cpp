@@ -1,6 +1,7 @@
 // gui: the window.
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
+#include "cli/source.h"
 #include "cli/window_program.h"
 
 namespace trainscope {
@@ -31,7 +32,10 @@ constexpr Flag kGuiFlags[] = {
 Outcome run_gui(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   std::vector<std::string> words = {"gui"};
-  for (const std::string& path : invocation.arguments()) words.push_back(path);
+  for (const std::string& path : invocation.arguments()) {
+    load_plugins_of(path);
+    words.push_back(path);
+  }
   for (const char* flag : {"at", "scale", "theme"}) {
     if (settings.has(flag))
       words.insert(words.end(), {std::string("--") + flag, settings.text(flag)});

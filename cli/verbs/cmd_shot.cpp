@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
+#include "cli/source.h"
 #include "cli/window_program.h"
 #include "engine/core/error.h"
 
@@ -47,6 +48,7 @@ constexpr Flag kShotFlags[] = {
 Outcome run_shot(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(settings.has("out"), ErrorCode::kUsage, "shot needs -o FILE.png or -o FILE.svg");
+  load_plugins_of(invocation.argument(0));
   std::vector<std::string> words = {"shot", invocation.argument(0)};
   for (const char* flag : {"panel", "select", "size", "scale", "theme", "out"}) {
     if (settings.has(flag))

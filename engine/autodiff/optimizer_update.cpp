@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/autodiff/plugin_step.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/well_known.h"
@@ -32,6 +33,8 @@ std::string_view name_of(OptimizerKind kind) {
       return "rmsprop";
     case OptimizerKind::kLion:
       return "lion";
+    case OptimizerKind::kPlugin:
+      return "plugin";
   }
   return "?";
 }
@@ -214,11 +217,31 @@ void append_averages(Builder& b, const Trained& trained, std::span<const ValueId
   }
 }
 
+// A node for each parameter.
+void append_plugin_update(Builder& b, const Trained& trained, const StepInputs& common,
+                          const TrainingOptions& options) {
+  const Attributes numbers = per_parameter(b.graph(), trained, options.optimizer);
+  const Floats decay = numbers.numbers("weight_decay");
+  const Floats scale = numbers.numbers("learning_rate_scale");
+  std::vector<ValueId> next;
+  for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
+    next.push_back(append_plugin_step(b, options.optimizer, common,
+                                      {.parameter = trained.parameters[i],
+                                       .gradient = trained.gradients[i],
+                                       .weight_decay = decay[i],
+                                       .learning_rate_scale = scale[i]}));
+  }
+  if (options.ema_decay > 0.0) append_averages(b, trained, next, options.ema_decay);
+}
+
 }  // namespace
 
 void append_update(Builder& b, const Trained& trained, const StepInputs& common,
                    const TrainingOptions& options) {
   const OptimizerOptions& optimizer = options.optimizer;
+  if (optimizer.kind == OptimizerKind::kPlugin) {
+    return append_plugin_update(b, trained, common, options);
+  }
   Attributes attributes = per_parameter(b.graph(), trained, optimizer);
   const Step step = describe_step(optimizer, attributes);
   std::vector<ValueId> states;

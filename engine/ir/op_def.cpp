@@ -79,6 +79,11 @@ const OpDef* OpTable::find(std::string_view name, std::string_view domain) const
 const OpDef& OpTable::get(std::string_view name) const {
   const OpDef* row = find(name, kOnnxDomain);
   if (row == nullptr) row = find(name, kTrainscopeDomain);
+  if (row == nullptr) {  // of a plugin
+    const auto found =
+        std::ranges::find_if(rows_, [name](const auto& each) { return each.second.name == name; });
+    row = found == rows_.end() ? nullptr : &found->second;
+  }
   if (row == nullptr) fmt::print(stderr, "op without a row: {}\n", name);
   CHECK_INVARIANT(row != nullptr);
   return *row;

@@ -73,14 +73,16 @@ enum class OptimizerKind : std::uint8_t {
   kAdamWHuggingFace,
   kLamb,
   kRmsProp,
-  kLion
+  kLion,
+  kPlugin  // OptimizerOptions::step says which
 };
+// Our own.
 inline constexpr OptimizerKind kOptimizerKinds[] = {
     OptimizerKind::kSgd,   OptimizerKind::kAdam,
     OptimizerKind::kAdamW, OptimizerKind::kAdamWHuggingFace,
     OptimizerKind::kLamb,  OptimizerKind::kRmsProp,
     OptimizerKind::kLion};
-// "sgd", "adam", "adamw", "adamw_hf", "lamb", "rmsprop", "lion".
+// "sgd", "adam", "adamw", "adamw_hf", "lamb", "rmsprop", "lion"; "plugin".
 std::string_view name_of(OptimizerKind kind);
 
 // Parameters whose name matches the glob use these instead of the optimizer's own; the last
@@ -89,6 +91,14 @@ struct ParameterGroup {
   std::string pattern;
   std::optional<double> weight_decay = {};  // none: what the parameter has without the group
   double learning_rate_scale = 1.0;
+};
+
+// An update rule of a plugin: a node of its op for each parameter (include/trainscope/plugin.h).
+struct PluginStep {
+  std::string name;  // of the optimizer
+  std::string op;
+  std::string domain;
+  std::vector<std::string> states;
 };
 
 // AdamW and Lion decay by lr * weight_decay; SGD, Adam and RMSprop add weight_decay * p to the
@@ -115,6 +125,7 @@ struct OptimizerOptions {
   // anyway.
   bool sparse_embeddings = false;
   std::vector<ParameterGroup> groups = {};
+  PluginStep step = {};  // of kPlugin
 };
 
 // A loss of the model, a scalar output, that trains parameters of its own: those whose name matches

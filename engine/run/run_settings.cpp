@@ -11,6 +11,7 @@
 #include "engine/core/hash.h"
 #include "engine/exec/backends.h"
 #include "engine/machine/machine_file.h"
+#include "engine/plugin/plugin.h"
 #include "engine/run/resume.h"
 
 namespace trainscope {
@@ -101,6 +102,15 @@ Json alternation_json(const TrainingOptions& training) {
   return losses;
 }
 
+// By file name, which is what a message shows: plugins may have moved.
+Json plugin_hashes() {
+  Json hashes = Json::object();
+  for (const LoadedPlugin* plugin : loaded_plugins()) {
+    hashes.set(plugin->file.filename().string(), hash_hex(plugin->hash));
+  }
+  return hashes;
+}
+
 // What does not keep a run from going on. With the same bits for any number of threads these do not
 // matter.
 Json about_settings(const TrainRequest& request) {
@@ -140,6 +150,7 @@ Json run_settings(const TrainRequest& request, const Json& data) {
   if (training.precision != StepPrecision::kF32) {
     settings.set("precision", name_of(training.precision));
   }
+  if (!loaded_plugins().empty()) settings.set("plugins", plugin_hashes());
   add_sum_orders(compile, settings);
   if (training.ema_decay > 0.0) settings.set("ema", training.ema_decay);
   if (request.shuffle == Shuffle::kNone) settings.set("shuffle", "none");
@@ -158,11 +169,18 @@ std::string loss_text(const LossOptions& loss) {
 }
 
 Json optimizer_json(const OptimizerOptions& optimizer) {
-  Json json = Json::object({{"kind", name_of(optimizer.kind)},
+  const bool of_plugin = optimizer.kind == OptimizerKind::kPlugin;
+  const std::string_view kind = of_plugin ? optimizer.step.name : name_of(optimizer.kind);
+  Json json = Json::object({{"kind", kind},
                             {"weight_decay", optimizer.weight_decay},
                             {"decay_matrices_only", optimizer.decay_matrices_only},
                             {"clip_norm", optimizer.clip_norm}});
-  if (optimizer.kind == OptimizerKind::kSgd) {
+  if (of_plugin) {
+    json.set("momentum", optimizer.momentum);
+    json.set("beta1", optimizer.beta1);
+    json.set("beta2", optimizer.beta2);
+    json.set("epsilon", optimizer.epsilon);
+  } else if (optimizer.kind == OptimizerKind::kSgd) {
     json.set("momentum", optimizer.momentum);
     if (optimizer.nesterov) json.set("nesterov", true);
   } else if (optimizer.kind == OptimizerKind::kRmsProp) {
@@ -198,12 +216,14 @@ Json optimizer_json(const OptimizerOptions& optimizer) {
 
 Json model_facts(const OnnxModel& model) {
   std::error_code error;
-  return Json::object({{"file", model.path().string()},
-                       {"path", fs::absolute(model.path(), error).string()},
-                       {"xxh3", hash_hex(model.hash())},
-                       {"producer", model.producer()},
-                       {"opset", model.opset()},
-                       {"nodes", model.node_count()}});
+  Json facts = Json::object({{"file", model.path().string()},
+                             {"path", fs::absolute(model.path(), error).string()},
+                             {"xxh3", hash_hex(model.hash())},
+                             {"producer", model.producer()},
+                             {"opset", model.opset()},
+                             {"nodes", model.node_count()}});
+  if (!loaded_plugins().empty()) facts.set("plugins", plugins_json());
+  return facts;
 }
 
 }  // namespace trainscope

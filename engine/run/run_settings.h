@@ -18,7 +18,7 @@ Json run_settings(const TrainRequest& request, const Json& data);
 std::string loss_text(const LossOptions& loss);
 // Every number that steps depend on.
 Json optimizer_json(const OptimizerOptions& optimizer);
-// File, path, hash and size of a model.
+// File, path, hash and size of a model, and the plugins that it is read with.
 Json model_facts(const OnnxModel& model);
 
 }  // namespace trainscope

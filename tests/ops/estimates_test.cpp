@@ -98,10 +98,11 @@ TEST_CASE("estimates: a refusal says why") {
     for (std::string_view text : row->examples) {
       const OpCase op_case(*row, text, DType::kF32);
       const Prepared views(op_case);
-      const PrepareArgs args{
+      PrepareArgs args{
           .params = op_case.params(), .inputs = views.inputs, .outputs = views.outputs};
       for (const Kernel* kernel : cpu_kernels().find(row->name, op_case.key())) {
         if (kernel->supports == nullptr) continue;
+        args.context = kernel->context;
         const Support support = kernel->supports(args);
         if (support) continue;
         ++refusals;

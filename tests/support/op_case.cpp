@@ -213,9 +213,12 @@ std::vector<const Kernel*> kernels_for(const OpCase& op_case, const KernelTable&
   const std::vector<TensorView> inputs = shapes_only(op_case, arena.inputs);
   std::vector<TensorView> outputs = arena.outputs;
   for (TensorView& view : outputs) view.data = nullptr;
-  const PrepareArgs args{.params = op_case.params(), .inputs = inputs, .outputs = outputs};
+  PrepareArgs args{.params = op_case.params(), .inputs = inputs, .outputs = outputs};
   std::vector<const Kernel*> found = kernels.find(op_case.row().name, op_case.key());
-  std::erase_if(found, [&args](const Kernel* k) { return k->supports && !k->supports(args); });
+  std::erase_if(found, [&args](const Kernel* k) {
+    args.context = k->context;
+    return k->supports && !k->supports(args);
+  });
   return found;
 }
 
@@ -224,8 +227,11 @@ RunResult run_kernel(const OpCase& op_case, const Kernel& kernel, const RunOptio
   const std::vector<TensorView> inputs = shapes_only(op_case, arena.inputs);
   std::vector<TensorView> outputs = arena.outputs;
   for (TensorView& view : outputs) view.data = nullptr;
-  const PrepareArgs args{
-      .params = op_case.params(), .inputs = inputs, .outputs = outputs, .threads = options.threads};
+  const PrepareArgs args{.params = op_case.params(),
+                         .inputs = inputs,
+                         .outputs = outputs,
+                         .threads = options.threads,
+                         .context = kernel.context};
   Prepared prepared;
   if (kernel.prepare) prepared = kernel.prepare(args);
   if (prepared.workspace_bytes > 0) arena.add_workspace(prepared.workspace_bytes);
