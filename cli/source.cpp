@@ -11,6 +11,7 @@
 #include "engine/core/text.h"
 #include "engine/plugin/plugin.h"
 #include "engine/run/planned_step.h"
+#include "engine/run/run_settings.h"
 #include "engine/stage_history.h"
 
 namespace trainscope {
@@ -22,6 +23,17 @@ fs::path model_path(const RunReader& run) {
   const Json& model = run.manifest().model;
   const fs::path absolute = model.get_or<std::string>("path", "");
   return path_exists(absolute) ? absolute : fs::path(model.get_or<std::string>("file", ""));
+}
+
+// The gradients that the run's user gave are to be those of then.
+void check_gradients(const RunReader& run, const fs::path& path) {
+  const std::string then = run.manifest().model.get_or<std::string>(kGradientsHash, "");
+  if (then.empty()) return;
+  const std::string file = run.manifest().options.get_or<std::string>("gradients", "");
+  const std::uint64_t now = hash_text(read_file(file, kMaxGradientsBytes));
+  require(hash_hex(now) == then, ErrorCode::kBadInput,
+          "the gradients '{}' have changed since the run '{}'", printable(file),
+          printable(path.string()));
 }
 
 }  // namespace
@@ -78,6 +90,7 @@ OnnxModel Source::original_model() const {
   require(hash_hex(model.hash()) == then, ErrorCode::kBadInput,
           "the model '{}' has changed since the run '{}'", printable(file.string()),
           printable(path_.string()));
+  check_gradients(*run_, path_);
   return model;
 }
 

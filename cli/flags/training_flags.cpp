@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "engine/functions/user_gradients.h"
 #include "engine/run/planned_step.h"
 
 namespace trainscope {
@@ -59,6 +61,10 @@ constexpr Flag kGraphFlags[] = {
      .help =
          "Round, Floor, Ceil and Sign pass gradients on as if they were not there, so that what "
          "is before them is trained too"},
+    {.name = "gradients",
+     .value = "FILE",
+     .help = "Gradients of ops, written with other ops, in place of those that they have: "
+             "`Foo_grad (x, y, dy) => (dx) { ... }` each (docs/plugins.md)"},
     {.name = "batch-norm",
      .type = FlagType::kChoice,
      .value = "batch|running",
@@ -126,6 +132,14 @@ std::vector<std::string> names_in_file(const std::string& path) {
   }
   require(!names.empty(), ErrorCode::kBadInput, "'{}' names no parameter", printable(path));
   return names;
+}
+
+// Null without --gradients.
+std::shared_ptr<const UserGradients> user_gradients(const Settings& settings) {
+  if (!settings.has("gradients")) return nullptr;
+  const std::string& file = settings.text("gradients");
+  return std::make_shared<const UserGradients>(read_file(file, kMaxGradientsBytes), file,
+                                               op_table());
 }
 
 }  // namespace
@@ -215,6 +229,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
           "--skip-ignored and --loss-chunks do not go together: give one of them");
   options.training.skip_padding = settings.text_or_empty("skip-padding");
   options.training.precision = step_precision(settings.text("precision"));
+  options.import.gradients = user_gradients(settings);
   options.training.straight_through = settings.on("straight-through");
   options.training.running_statistics = settings.text("batch-norm") == "running";
   options.training.optimizer.in_backward = settings.on("optimizer-in-backward");

@@ -14,6 +14,9 @@
 
 namespace trainscope {
 
+// Of the file that --gradients names.
+inline constexpr std::uint64_t kMaxGradientsBytes = std::uint64_t{1} << 20;
+
 std::span<const Flag> loss_flags();         // --loss
 std::span<const Flag> optimizer_flags();    // --optimizer, --lr, --clip, --accumulate, ...
 std::span<const Flag> schedule_flags();     // --schedule, --warmup, ...

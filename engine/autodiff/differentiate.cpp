@@ -1,4 +1,5 @@
 // differentiate: appends the backward graph, made of the gradient rules of the op table.
+#include <string>
 #include <vector>
 
 #include "engine/autodiff/alternate.h"
@@ -22,6 +23,33 @@ std::vector<ValueId> targets_of(const Graph& graph, const TrainingOptions& optio
   return targets;
 }
 
+// Results that were called aside for a UserGradient have their own names again.
+void take_back_name(Graph& graph, ValueId result, const std::string& name) {
+  const bool aside = result != kNoValue && graph.value(result).name.ends_with(kForwardEnding);
+  if (aside) graph.rename(result, graph.unique_name(name));
+}
+
+// They have said what they are there for.
+void release_user_gradients(Graph& graph, PassContext& context) {
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  for (NodeId id : graph.order()) {
+    if (!graph.node(id).op->replaces_gradient) continue;
+    const Node node = graph.node(id);  // a copy: the graph's storage grows
+    std::vector<ValueId> results;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId output = node.outputs[i];
+      names.push_back(output == kNoValue ? "" : graph.value(output).name);
+      const bool replaced = output == kNoValue || rewriter.can_replace(output, node.inputs[i]);
+      results.push_back(replaced ? node.inputs[i]
+                                 : rewriter.before(id)("Identity", {node.inputs[i]}));
+    }
+    rewriter.replace_node(id, results);
+    for (std::size_t i = 0; i < results.size(); ++i) take_back_name(graph, results[i], names[i]);
+    context.count("gradients of the user");
+  }
+}
+
 bool run_differentiate(Graph& graph, PassContext& context) {
   const bool trains = context.options.mode == GraphMode::kTrain;
   const bool wanted = trains || context.options.mode == GraphMode::kGradients;
@@ -29,6 +57,7 @@ bool run_differentiate(Graph& graph, PassContext& context) {
   if (trains && !context.options.alternation.empty()) {
     if (graph.find(kLearningRateInput) != kNoValue) return false;  // their updates are there
     append_alternation(graph, context);
+    release_user_gradients(graph, context);
     return true;
   }
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
@@ -41,6 +70,7 @@ bool run_differentiate(Graph& graph, PassContext& context) {
   require(!graph.gradients.empty(), ErrorCode::kUsage,
           "nothing to train: no trainable parameter influences the loss");
   graph = graph.reordered(with_late_nodes(graph, model));
+  release_user_gradients(graph, context);
   return true;
 }
 

@@ -42,6 +42,7 @@ struct FunctionText {
   std::vector<std::string> outputs;
   std::vector<FunctionNode> nodes;
   std::string text;           // all of it, as it was written
+  int inputs_line = 0;        // of the text that it stands in
   std::size_t inputs_at = 0;  // where in the text its inputs begin, "(x, y, dy)"
   std::string where;          // "grads.txt:3"
 };
@@ -51,7 +52,9 @@ inline constexpr std::string_view kNothing = "_";
 
 // What `text` holds, one or more functions. `name` is what messages call it: a file, a plugin.
 // Throws kBadInput, "NAME:LINE: ...", for what breaks a rule of the form.
-std::vector<FunctionText> parse_functions(std::string_view text, std::string_view name);
+// `first_line` is the number of the text's first line there.
+std::vector<FunctionText> parse_functions(std::string_view text, std::string_view name,
+                                          int first_line = 1);
 
 // The function as text with these values in place of what its attributes are when they are absent.
 std::string text_with(const FunctionText& function, const Attributes& attributes);

@@ -94,8 +94,9 @@ GradientFunction gradient_function(FunctionText function, const OpTable& ops) {
   return gradient;
 }
 
-GradientFunction parse_gradient(std::string_view text, std::string_view name, const OpTable& ops) {
-  std::vector<FunctionText> functions = parse_functions(text, name);
+GradientFunction parse_gradient(std::string_view text, std::string_view name, const OpTable& ops,
+                                int first_line) {
+  std::vector<FunctionText> functions = parse_functions(text, name, first_line);
   require(functions.size() == 1, ErrorCode::kBadInput, "{} holds {} functions, one expected",
           printable(name), functions.size());
   return gradient_function(std::move(functions.front()), ops);

@@ -28,7 +28,8 @@ struct GradientFunction {
 // not there.
 GradientFunction gradient_function(FunctionText function, const OpTable& ops);
 // Of a text that is one such function.
-GradientFunction parse_gradient(std::string_view text, std::string_view name, const OpTable& ops);
+GradientFunction parse_gradient(std::string_view text, std::string_view name, const OpTable& ops,
+                                int first_line = 1);
 
 // What it makes of a node of inputs x, outputs y and their gradients dy, as a GradientRule does:
 // the gradients of the inputs that are wanted, of these inputs' types. A gradient of a larger shape

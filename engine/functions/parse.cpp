@@ -17,8 +17,8 @@ constexpr int kNewestOpset = 17;  // the form of the ops that rows have
 
 class Parser {
  public:
-  Parser(std::string_view text, std::string_view name)
-      : text_(text), name_(printable(name)), cursor_(tokens_of(text, name_), name_) {}
+  Parser(std::string_view text, std::string_view name, int first_line)
+      : text_(text), name_(printable(name)), cursor_(tokens_of(text, name_, first_line), name_) {}
 
   std::vector<FunctionText> run() {
     std::vector<FunctionText> functions;
@@ -35,6 +35,7 @@ class Parser {
     if (cursor_.peek().is("<")) header(function);
     function.name = cursor_.name("the name of a function");
     if (cursor_.peek().is("<")) declarations(function);
+    function.inputs_line = cursor_.line();
     function.inputs_at = cursor_.peek().begin - first_begin;
     function.inputs = names("(", ")");
     cursor_.sign("=>");
@@ -185,8 +186,9 @@ class Parser {
 
 }  // namespace
 
-std::vector<FunctionText> parse_functions(std::string_view text, std::string_view name) {
-  return Parser(text, name).run();
+std::vector<FunctionText> parse_functions(std::string_view text, std::string_view name,
+                                          int first_line) {
+  return Parser(text, name, first_line).run();
 }
 
 }  // namespace trainscope

@@ -19,7 +19,8 @@ bool goes_on(char c) {
 
 class Cutter {
  public:
-  Cutter(std::string_view text, std::string_view name) : text_(text), name_(name) {}
+  Cutter(std::string_view text, std::string_view name, int first_line)
+      : text_(text), name_(name), line_(first_line) {}
 
   std::vector<Token> run() {
     std::vector<Token> tokens;
@@ -104,13 +105,13 @@ class Cutter {
   std::string_view text_;
   std::string_view name_;
   std::size_t at_ = 0;
-  int line_ = 1;
+  int line_;
 };
 
 }  // namespace
 
-std::vector<Token> tokens_of(std::string_view text, std::string_view name) {
-  return Cutter(text, name).run();
+std::vector<Token> tokens_of(std::string_view text, std::string_view name, int first_line) {
+  return Cutter(text, name, first_line).run();
 }
 
 }  // namespace trainscope

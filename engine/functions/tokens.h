@@ -28,6 +28,6 @@ struct Token {
 
 // All of them and one kEnd. `name` is what messages call the text. Throws kBadInput for a sign that
 // means nothing, and for a text in quotes that does not end in its line.
-std::vector<Token> tokens_of(std::string_view text, std::string_view name);
+std::vector<Token> tokens_of(std::string_view text, std::string_view name, int first_line);
 
 }  // namespace trainscope

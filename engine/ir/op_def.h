@@ -194,6 +194,8 @@ struct OpDef {
   // A function of steps, whose gradient is 0 between them: what a straight-through estimator takes
   // for the identity.
   bool piecewise_constant = false;
+  // Its gradient is said beside it, whatever it computes, and it stays until gradients are made.
+  bool replaces_gradient = false;
   std::vector<NeutralOperand> neutral = {};
   int exponent_input = -1;    // the input that is the exponent of a power; -1: none
   bool sums_squares = false;  // the result follows from the sum of all squares of its inputs
@@ -248,7 +250,7 @@ class OpTable {
   void add(std::vector<OpDef> rows);
   // By its name, or by the one that it had formerly; null: there is none.
   const OpDef* find(std::string_view name, std::string_view domain = kOnnxDomain) const;
-  // The row by name in either domain, ONNX's first; our own code asks, so that there is one.
+  // The row by name in any domain, ONNX's first; our own code asks, so that there is one.
   const OpDef& get(std::string_view name) const;
   std::vector<const OpDef*> rows() const;  // sorted by domain and name
 

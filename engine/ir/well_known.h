@@ -32,4 +32,7 @@ inline constexpr const char* kAccumulatedPrefix = "ai.trainscope.accumulated/";
 // Averages of parameters over the steps: this and the parameter's name.
 inline constexpr const char* kAveragePrefix = "ai.trainscope.average/";
 
+// Behind the name of a result that a UserGradient stands between and its readers.
+inline constexpr std::string_view kForwardEnding = "/forward";
+
 }  // namespace trainscope

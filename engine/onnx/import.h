@@ -41,6 +41,7 @@ struct ModelInitializer {
 
 class ExternalFiles;
 class MappedFile;
+class UserGradients;
 
 // A parsed model whose every name, type, size and edge has been checked. Elements of initializers
 // are held once and shared by all graphs made from it; external data is read when first asked for.
@@ -106,6 +107,8 @@ struct ImportOptions {
   std::optional<std::int64_t> max_trips = {};
   // Computes values that are known before the run (shape arithmetic); null: none are.
   const Evaluate* evaluate = nullptr;
+  // In place of the gradients that ops of the model have. Each of them must be of some node.
+  std::shared_ptr<const UserGradients> gradients = {};
   // Values that become graph outputs besides the model's own.
   std::vector<std::string> keep_values = {};
 };

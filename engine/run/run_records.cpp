@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
+#include "engine/core/hash.h"
 #include "engine/core/safetensors.h"
 #include "engine/core/text.h"
 #include "engine/exec/backends.h"
+#include "engine/functions/user_gradients.h"
 #include "engine/machine/machine_file.h"
 #include "engine/onnx/export.h"
 #include "engine/record.h"
@@ -43,8 +46,12 @@ RunSession session_of(const TrainRequest& request, const ResumePoint& point) {
 RunWriter writer_of(ResumePoint& point, const TrainRequest& request, const Dataset& data) {
   RunSession session = session_of(request, point);
   if (point.continues_run) return RunWriter::resume(std::move(*point.lock), std::move(session));
+  Json model = model_facts(request.model);
+  if (request.compile.import.gradients) {
+    model.set(std::string(kGradientsHash), hash_hex(request.compile.import.gradients->hash()));
+  }
   RunManifest manifest{.seed = request.seed,
-                       .model = model_facts(request.model),
+                       .model = std::move(model),
                        .data = data.description(),
                        .sessions = {std::move(session)}};
   if (point.run_folder.empty()) {

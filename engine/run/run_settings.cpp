@@ -10,6 +10,7 @@
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/exec/backends.h"
+#include "engine/functions/user_gradients.h"
 #include "engine/machine/machine_file.h"
 #include "engine/plugin/plugin.h"
 #include "engine/run/resume.h"
@@ -142,6 +143,9 @@ Json run_settings(const TrainRequest& request, const Json& data) {
                                 {"data", data_identity(data)}});
   if (compile.import.parameters) {
     settings.set("parameters", Json::list(*compile.import.parameters));
+  }
+  if (compile.import.gradients) {
+    settings.set("gradients", hash_hex(compile.import.gradients->hash()));
   }
   if (training.straight_through) settings.set("straight_through", true);
   if (!training.alternation.empty()) settings.set("alternate", alternation_json(training));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "engine/core/json.h"
 #include "engine/passes/training_options.h"
@@ -18,6 +19,8 @@ Json run_settings(const TrainRequest& request, const Json& data);
 std::string loss_text(const LossOptions& loss);
 // Every number that steps depend on.
 Json optimizer_json(const OptimizerOptions& optimizer);
+// Where a run's record has the hash of the gradients that its user gave, beside the model's facts.
+inline constexpr std::string_view kGradientsHash = "gradients_xxh3";
 // File, path, hash and size of a model, and the plugins that it is read with.
 Json model_facts(const OnnxModel& model);
 

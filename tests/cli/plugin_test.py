@@ -302,6 +302,22 @@ class PluginTest(unittest.TestCase):
         done = self.run_program("inspect", self.model, "--plugin", library, "--plugin", copy, code=BAD_INPUT)
         self.assertIn("op Twice: there is an op of this name in com.example", done.stderr)
 
+    def test_gradients_of_the_user(self):
+        gradients = self.folder / "grads.txt"
+        gradients.write_text("Relu_grad (x, y, dy) => (dx) {\n  dx = Identity (dy)\n}\n", encoding="utf-8")
+        model = self.plain_model()
+        self.train("own", "--steps", 4, model=model)
+        self.train("given", "--gradients", gradients, "--steps", 4, "--save-every", 2, model=model)
+        self.assertEqual(self.losses("own")[0], self.losses("given")[0])
+        self.assertNotEqual(self.losses("own")[2:], self.losses("given")[2:])
+        self.assertIn("UserGradient", self.run_program("inspect", "given", "--stage", "imported").stdout)
+        self.run_program("at", "given", "--step", "3", "--value", "h1")
+        gradients.write_text("Relu_grad (x, y, dy) => (dx) {\n  dx = Neg (dy)\n}\n", encoding="utf-8")
+        done = self.run_program("at", "given", "--step", "3", "--value", "h1", code=BAD_INPUT)
+        self.assertIn("have changed since the run", done.stderr)
+        done = self.run_program("train", "--resume", "given", "--steps", "6", code=2)
+        self.assertIn("gradients was", done.stderr)
+
 
 if importlib.util.find_spec("onnx") is None or shutil.which("cmake") is None or shutil.which(compiler()) is None:
     print("skipped: python3-onnx, cmake or the compiler is not installed")

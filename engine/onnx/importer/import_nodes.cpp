@@ -94,6 +94,7 @@ void Importer::add_nodes() {
     add_source_node(std::move(node));
     keep_serials(name, note);
   }
+  check_user_gradients();
 }
 
 void Importer::keep_serials(const std::string& node, const NodeNote& note) {
@@ -154,6 +155,9 @@ void Importer::add_source_node(SourceNode node) {
     if (is_constant(next)) {
       add_constant(next);
       continue;
+    }
+    if (std::optional<SourceNode> gradient = take_user_gradient(next)) {
+      waiting.push_back(std::move(*gradient));
     }
     if (add_control_flow(next) || composed(next)) continue;
     std::optional<std::vector<SourceNode>> of_sequences;
@@ -235,7 +239,9 @@ std::vector<SourceNode> Importer::rewritten(const SourceNode& node) {
     fail_unsupported("{}: no conversion from this opset is known", label(node));
   }
   if (choice.adaptation == Adaptation::kAsIs) return {};
-  return choice.row->convert(scope_, node);
+  std::vector<SourceNode> newer = choice.row->convert(scope_, node);
+  for (SourceNode& each : newer) each.may_have_gradient = false;
+  return newer;
 }
 
 void Importer::add_constant(const SourceNode& node) {

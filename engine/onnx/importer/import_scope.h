@@ -25,6 +25,9 @@ struct SourceNode {
   Attributes attributes;
   int depth = 0;                         // function bodies around it
   const pb::NodeProto* proto = nullptr;  // of the model; null: it is of a function's body
+  // False: no gradient of the user's is looked for, because it has one, or is a part of a node that
+  // was asked.
+  bool may_have_gradient = true;
 };
 
 class ImportScope {

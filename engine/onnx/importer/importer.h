@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "engine/functions/user_gradients.h"
 #include "engine/onnx/composites/composition.h"
 #include "engine/onnx/import.h"
 #include "engine/onnx/importer/import_scope.h"
@@ -80,6 +82,8 @@ class Importer {
   void take_torch_form(SourceNode& node) const;
   std::vector<SourceNode> rewritten(const SourceNode& node);
   void count_expanded(const SourceNode& node);
+  std::optional<SourceNode> take_user_gradient(SourceNode& node);
+  void check_user_gradients() const;
   void add_constant(const SourceNode& node);
   void build(SourceNode node, const OpDef& op);
 
@@ -109,8 +113,9 @@ class Importer {
   StageSerials stage_serials_;
   Provenance provenance_;                    // of the ONNX node being added
   std::unordered_set<std::string> updated_;  // states with an update
-  std::size_t expanded_nodes_ = 0;           // that came out of function bodies
-  std::size_t expanded_bytes_ = 0;           // of their names and attributes
+  std::unordered_set<const GradientFunction*> used_gradients_;
+  std::size_t expanded_nodes_ = 0;  // that came out of function bodies
+  std::size_t expanded_bytes_ = 0;  // of their names and attributes
 };
 
 }  // namespace trainscope
