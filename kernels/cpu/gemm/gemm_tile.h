@@ -55,6 +55,10 @@ struct GemmTile {
   std::int64_t columns = 0;
   void (*lines_together)(const TileOperands<T>&) = nullptr;  // for a_line == 1
   void (*steps_together)(const TileOperands<T>&) = nullptr;  // for a_step == 1
+  // The same with fewer rows, for the last ones of C.
+  std::int64_t short_rows = 0;
+  void (*short_lines_together)(const TileOperands<T>&) = nullptr;
+  void (*short_steps_together)(const TileOperands<T>&) = nullptr;
 };
 
 // Those that this machine can run, the quickest first; of bf16 none unless

@@ -76,13 +76,19 @@ struct TileLoop {
     }
   }
 
+  static constexpr int kShortRows = 4;
+  using Short = TileLoop<T, kBytes, kShortRows, kVectors, MultiplyAdd>;
+
   static GemmTile<T> tile(const char* instructions) {
     static_assert(kRows <= GemmTile<T>::kMostRows && kColumns <= GemmTile<T>::kMostColumns);
     return {.instructions = instructions,
             .rows = kRows,
             .columns = kColumns,
             .lines_together = run<true>,
-            .steps_together = run<false>};
+            .steps_together = run<false>,
+            .short_rows = kShortRows,
+            .short_lines_together = Short::template run<true>,
+            .short_steps_together = Short::template run<false>};
   }
 };
 

@@ -50,20 +50,37 @@ void run_aside(void (*run)(const TileOperands<T>&), TileOperands<T> operands, st
   for (std::int64_t i = 0; i < rows; ++i) std::copy_n(sums + i * kColumns, columns, c + i * c_row);
 }
 
+// A tile of whole rows, or, where fewer are left, the short one.
+template <typename T>
+struct Rows {
+  std::int64_t count = 0;
+  void (*run)(const TileOperands<T>&) = nullptr;
+};
+
+template <typename T>
+Rows<T> rows_from(const PanelGemm<T>& gemm, const GemmTile<T>& tile, std::int64_t i) {
+  const bool lines_together = gemm.a_line == 1;
+  if (gemm.m - i >= tile.rows) {
+    return {tile.rows, lines_together ? tile.lines_together : tile.steps_together};
+  }
+  return {tile.short_rows, lines_together ? tile.short_lines_together : tile.short_steps_together};
+}
+
 }  // namespace
 
 template <typename T>
 void multiply(const PanelGemm<T>& gemm, const PackedPanels<T>& b) {
   constexpr std::int64_t kDepth = kBlockBytes / static_cast<std::int64_t>(sizeof(Packed<T>));
   const GemmTile<T>& tile = tile_in_place<T>();
-  const auto run = gemm.a_line == 1 ? tile.lines_together : tile.steps_together;
   const std::int64_t depth = packed_steps<T>(gemm.k);
   std::int64_t block = 0;
   do {  // once even for k = 0
     for (std::int64_t j = 0; j < gemm.n; j += tile.columns) {
-      for (std::int64_t i = 0; i < gemm.m; i += tile.rows) {
-        if (gemm.unseen == Unseen::kTiles && j >= gemm.first + i + tile.rows) continue;
-        const Steps steps = steps_of(gemm, i, i + tile.rows);
+      Rows<T> of;
+      for (std::int64_t i = 0; i < gemm.m; i += of.count) {
+        of = rows_from(gemm, tile, i);
+        if (gemm.unseen == Unseen::kTiles && j >= gemm.first + i + of.count) continue;
+        const Steps steps = steps_of(gemm, i, i + of.count);
         const std::int64_t begin = std::max(steps.begin, block);
         const std::int64_t end = std::max(begin, std::min(steps.end, block + kDepth));
         const bool adds = gemm.adds || block > 0;
@@ -79,12 +96,12 @@ void multiply(const PanelGemm<T>& gemm, const PackedPanels<T>& b) {
                                        .addend = adds ? c : nullptr,
                                        .addend_row = gemm.c_row,
                                        .alpha = gemm.alpha};
-        const std::int64_t rows = std::min(tile.rows, gemm.m - i);
+        const std::int64_t rows = std::min(of.count, gemm.m - i);
         const std::int64_t columns = std::min(tile.columns, gemm.n - j);
-        if (rows == tile.rows && columns == tile.columns) {
-          run(operands);
+        if (rows == of.count && columns == tile.columns) {
+          of.run(operands);
         } else {
-          run_aside(run, operands, rows, columns);
+          run_aside(of.run, operands, rows, columns);
         }
       }
     }
