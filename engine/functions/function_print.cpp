@@ -10,7 +10,7 @@
 namespace trainscope {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -35,7 +35,7 @@ std::string value_text(const Attribute& value) {
     return fmt::format("float = {}", number_text(*number));
   }
   if (const auto* text = std::get_if<std::string>(&value)) {
-    return fmt::format("string = {}", quoted(*text));
+    return fmt::format("string = {}", in_quotes(*text));
   }
   if (const auto* integers = std::get_if<Ints>(&value)) {
     return fmt::format("ints = [{}]", fmt::join(*integers, ", "));
