@@ -10,7 +10,7 @@ namespace trainscope::test {
 namespace {
 
 // first = mean((x a - 1)^2), second = mean((x b - x a)^2): b learns what a has become.
-constexpr const char* kText =
+constexpr const char* kTwoNets =
     "(double[4] x) => (double first, double second) <double a = {0.5}, double b = {2.0}>"
     "{ one = Constant <value = double {1.0}> ()  p = Mul(x, a)  e = Sub(p, one)  f = Mul(e, e)"
     "  first = ReduceMean <keepdims = 0> (f)  q = Mul(x, b)  d = Sub(q, p)  s = Mul(d, d)"
@@ -38,7 +38,7 @@ double number(const Tensors& results, const std::string& name) {
 TEST_CASE("alternate: the second loss sees the first one's update, and trains its group alone") {
   TrainingOptions options = alternating({{"first", "a", sgd()}, {"second", "b", sgd()}});
   options.keep_gradients = true;
-  const Graph g = passed(graph(kText), {"loss", "differentiate", "optimizer_step"}, options);
+  const Graph g = passed(graph(kTwoNets), {"loss", "differentiate", "optimizer_step"}, options);
   CHECK_FALSE(changes(g, "differentiate", options));
   CHECK(g.updates.size() == 2);
   const std::vector<double> x = {1.0, 2.0, -1.0, 0.5};
@@ -114,7 +114,7 @@ TEST_CASE("alternate: a dropout that is computed again draws other numbers") {
 
 TEST_CASE("alternate: what it does not go together with is named") {
   const auto refused = [](TrainingOptions options) {
-    return refusal_of([&] { passed(graph(kText), {"loss", "differentiate"}, options); });
+    return refusal_of([&] { passed(graph(kTwoNets), {"loss", "differentiate"}, options); });
   };
   const std::vector<AlternatingLoss> both = {{"first", "a", sgd()}, {"second", "b", sgd()}};
   TrainingOptions options = alternating(both);
