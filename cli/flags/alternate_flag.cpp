@@ -26,6 +26,7 @@ bool has_key(OptimizerKind kind, std::string_view key) {
   if (kind == OptimizerKind::kSgd) return key == "momentum" || key == "nesterov";
   if (kind == OptimizerKind::kRmsProp) return key == "momentum" || key == "alpha" || key == "eps";
   if (kind == OptimizerKind::kLion) return key == "beta1" || key == "beta2";
+  if (kind == OptimizerKind::kPlugin && key == "momentum") return true;
   return key == "beta1" || key == "beta2" || key == "eps";
 }
 

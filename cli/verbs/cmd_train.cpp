@@ -160,7 +160,11 @@ std::string resumed_run(const Settings& settings) {
 // A call that names no model has that of the run it resumes, and the run's options.
 Invocation settled(const Invocation& invocation) {
   const std::string run = resumed_run(invocation.settings());
-  if (!invocation.argument(0).empty() || run.empty()) return invocation.with_run(Json::object());
+  if (run.empty()) return invocation.with_run(Json::object());
+  if (!invocation.argument(0).empty()) {
+    load_plugins_of(run_of(run).string());
+    return invocation.with_run(Json::object());
+  }
   const Source source = Source::open(run_of(run).string());
   require(source.is_run(), ErrorCode::kUsage, "--resume: '{}' is no run", printable(run));
   return source.settle(invocation).with_argument(source.model_file().string());

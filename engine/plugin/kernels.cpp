@@ -73,7 +73,7 @@ Support supports(const PrepareArgs& args) {
   }
   if (kernel.refusal == nullptr) return {};
   const std::shared_ptr<const PluginAttributes> attributes = attributes_of(args.params);
-  const KernelCall asked(args.inputs, args.outputs, attributes.get(), args.threads);
+  KernelCall asked(args.inputs, args.outputs, attributes.get(), args.threads);
   const char* why = kernel.refusal(asked.call);
   if (asked.message) return {"its question whether it takes the call has failed"};
   return why == nullptr ? Support{} : Support{why};
@@ -86,11 +86,12 @@ Prepared prepare(const PrepareArgs& args) {
   state->attributes = attributes_of(args.params);
   Prepared prepared;
   if (kernel.workspace != nullptr) {
-    const KernelCall asked(args.inputs, args.outputs, state->attributes.get(), args.threads);
+    KernelCall asked(args.inputs, args.outputs, state->attributes.get(), args.threads);
     const std::int64_t bytes = kernel.workspace(asked.call);
-    require(!asked.message && bytes >= 0, ErrorCode::kBadInput,
+    constexpr std::int64_t kMostBytes = std::int64_t{1} << 48;
+    require(!asked.message && bytes >= 0 && bytes <= kMostBytes, ErrorCode::kBadInput,
             "the kernel {} cannot say how much workspace it needs: {}", kernel.name,
-            printable(asked.message.value_or("a negative number"), 400));
+            printable(asked.message.value_or("a number that is none of bytes"), 400));
     prepared.workspace_bytes = static_cast<std::size_t>(bytes);
   }
   prepared.state = std::move(state);

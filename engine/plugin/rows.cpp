@@ -7,6 +7,7 @@
 #include <cctype>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -14,6 +15,7 @@
 #include "engine/core/text.h"
 #include "engine/functions/build.h"
 #include "engine/functions/gradient_function.h"
+#include "engine/ops/rules/shape_rules.h"
 #include "engine/ops/rules/traits.h"
 #include "engine/plugin/calls.h"
 
@@ -91,18 +93,21 @@ void check_op(const plugin::Op& op, const std::vector<const OpDef*>& rows) {
 }
 
 ShapeRule shape_rule(const plugin::Op& op) {
-  return [rule = op.shape](const OpArgs& args) {
-    const NodeCall node(args);
-    std::vector<plugin::TensorType> types(static_cast<std::size_t>(args.output_count));
+  return [rule = op.shape, most = op.max_outputs](const OpArgs& args) {
+    NodeCall node(args);
+    // A rule that says all types, also those that the node does not ask for, has room for them.
+    const auto asked = static_cast<std::size_t>(args.output_count);
+    std::vector<plugin::TensorType> types(std::max(asked, static_cast<std::size_t>(most)));
     rule(node.call(), types.data());
     node.check();
+    types.resize(asked);
     std::vector<TensorType> result;
     for (const plugin::TensorType& type : types) {
       const std::optional<TensorType> own = engine_type(type);
       require(own.has_value(), ErrorCode::kBadInput,
               "the plugin's shape rule gives element type {} with {} dimensions, which is no type",
               type.dtype, type.rank);
-      result.push_back(*own);
+      result.push_back({own->dtype, checked_shape(own->shape)});
     }
     return result;
   };
@@ -110,7 +115,7 @@ ShapeRule shape_rule(const plugin::Op& op) {
 
 CostRule cost_rule(const plugin::Op& op) {
   return [flops = op.flops](const OpArgs& args) {
-    const NodeCall node(args);
+    NodeCall node(args);
     Cost cost;
     for (int i = 0; i < args.input_count(); ++i) {
       if (!args.has(i)) continue;
@@ -202,7 +207,31 @@ void add_gradient(OpDef& row, const plugin::Op& op, const OpTable& ops) {
   row.gradient = gradient_rule(std::make_shared<const GradientFunction>(std::move(gradient)));
 }
 
-void add_definition(OpDef& row, const plugin::Op& op, const OpTable& ops) {
+void check_results(const Builder& b, const Node& node, const std::vector<ValueId>& results) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    const TensorType& made = b.type(results[i]);
+    const TensorType& said = b.type(node.outputs[i]);
+    require(made == said, ErrorCode::kBadInput,
+            "{} '{}': the plugin's definition makes {}, its shape rule says {}", node.op->name,
+            printable(node.name), type_text(made), type_text(said));
+  }
+}
+
+// Ops of the plugin that it uses are defined before it, so that it ends.
+void check_order(const FunctionText& function, std::span<const plugin::Op> not_yet) {
+  for (const FunctionNode& node : function.nodes) {
+    const auto found = std::ranges::find_if(not_yet, [&node](const plugin::Op& op) {
+      return op.definition != nullptr && node.op == op.name && node.domain == op.domain;
+    });
+    require(found == not_yet.end(), ErrorCode::kBadInput,
+            "op {}: its definition uses {}, which is not defined before it", function.name,
+            node.op);
+  }
+}
+
+void add_definition(OpDef& row, const plugin::Op& op, const OpTable& ops,
+                    std::span<const plugin::Op> not_yet) {
   std::vector<FunctionText> functions =
       parse_functions(op.definition, fmt::format("the definition of {}", op.name));
   const FunctionText& function = functions.front();
@@ -213,6 +242,9 @@ void add_definition(OpDef& row, const plugin::Op& op, const OpTable& ops) {
           "op {}: its definition is no single function {} of {} inputs and {} outputs", op.name,
           op.name, op.max_inputs, op.max_outputs);
   check_ops(function, ops);
+  require(std::ranges::count(function.outputs, kNothing) == 0, ErrorCode::kBadInput,
+          "op {}: its definition makes no result of one of its outputs", op.name);
+  check_order(function, not_yet);
   row.params = nullptr;
   row.decompose = [shared = std::make_shared<const FunctionText>(function)](Builder& b,
                                                                             const Node& node) {
@@ -229,7 +261,8 @@ void add_definition(OpDef& row, const plugin::Op& op, const OpTable& ops) {
                         .attributes = node.attributes,
                         .float_type = is_float(first) ? first : DType::kF32,
                         .wanted = wanted});
-    results.resize(node.outputs.size());
+    results.resize(node.outputs.size(), kNoValue);
+    check_results(b, node, results);
     return results;
   };
 }
@@ -250,7 +283,9 @@ std::vector<OpDef> plugin_rows(const plugin::Plugin& plugin, const OpTable& ops)
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (given[i].gradient != nullptr) add_gradient(rows[i], given[i], all);
-    if (given[i].definition != nullptr) add_definition(rows[i], given[i], all);
+    if (given[i].definition != nullptr) {
+      add_definition(rows[i], given[i], all, std::span(given).subspan(i));
+    }
   }
   return rows;
 }

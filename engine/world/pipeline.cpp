@@ -216,6 +216,7 @@ class StageBuilder {
   }
 
   void keep_own(Node& node, const char* list, const OptimizerNode& step) const {
+    if (step.parameters.size() < 2) return;  // all of it; a plugin's step has numbers, not lists
     const Floats all = node.attributes.numbers(list);
     if (all.size() != step.parameters.size()) return;
     Floats own;

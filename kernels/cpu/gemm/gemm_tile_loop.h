@@ -76,11 +76,13 @@ struct TileLoop {
     }
   }
 
-  static constexpr int kShortRows = 4;
+  // Divides kRows: A has place for whole tiles alone.
+  static constexpr int kShortRows = kRows % 4 == 0 ? 4 : kRows / 2;
   using Short = TileLoop<T, kBytes, kShortRows, kVectors, MultiplyAdd>;
 
   static GemmTile<T> tile(const char* instructions) {
     static_assert(kRows <= GemmTile<T>::kMostRows && kColumns <= GemmTile<T>::kMostColumns);
+    static_assert(kRows % kShortRows == 0);
     return {.instructions = instructions,
             .rows = kRows,
             .columns = kColumns,
