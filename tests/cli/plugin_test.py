@@ -268,6 +268,10 @@ class PluginTest(unittest.TestCase):
                 ("foreign", "kernel.op = \"Softmax\";", "Softmax of the program has parameters"),
                 ("no_op", "kernel.op = \"Thrice\";", "kernel twice.test: there is no op 'Thrice'"),
                 ("no_kernel", "plugin.kernel_count = 0;", "op Twice has neither a kernel nor a definition"),
+                ("endless", "op.definition = \"Twice (x) => (y) { y = com.example.Twice (x) }\";",
+                 "its definition uses Twice, which is not defined before it"),
+                ("nothing", "op.definition = \"Twice (x) => (_) { y = Add (x, x) }\";",
+                 "its definition makes no result of one of its outputs"),
                 ("number", "plugin.op_count = -1;", "it has -1 ops"),
                 ("null_op", "static const api::Op* const none[] = {nullptr}; plugin.ops = none;",
                  "op number 0 is not there"),
@@ -285,6 +289,8 @@ class PluginTest(unittest.TestCase):
                  "which is no type"),
                 ("throwing", PLAIN.replace("outputs[0] = call.inputs[0].type;",
                                            "throw std::runtime_error(\"no such shape\");"), "no such shape"),
+                ("other_type", PLAIN.replace("CHANGE", "op.definition = \"Twice (x) => (y) { y = ReduceSum (x) }\";"),
+                 "the plugin's definition makes"),
                 ("failing", PLAIN.replace("  for (long i", "  if (true) throw std::runtime_error(\"no luck\");\n  for (long i"),
                  "the kernel twice.test could not compute this: no luck")):
             with self.subTest(name):
