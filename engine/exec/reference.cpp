@@ -84,7 +84,7 @@ class Budget {
 
 std::vector<Tensor> copy_view(const Call& call) {
   std::vector<Tensor> outputs;
-  outputs.emplace_back(call.outputs[0]);
+  outputs.push_back(Tensor::unwritten(call.outputs[0]));
   const Tensor& input = *call.inputs[0];
   if (input.bytes() > 0) std::memcpy(outputs[0].data(), input.data(), input.bytes());
   return outputs;
