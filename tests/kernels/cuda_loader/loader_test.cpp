@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <string_view>
 
+#include "kernels/api/device.h"
 #include "kernels/cuda/loader/library_folders.h"
 
 namespace trainscope::test {
@@ -91,7 +93,8 @@ TEST_CASE("loader: libraries that are no back end of this version are refused") 
     CHECK(loaded.library == nullptr);
     return loaded.why_not;
   };
-  CHECK(says(why("older"), "was built for version 2 of the device interface, this program has 3"));
+  CHECK(says(why("older"), "was built for version 2 of the device interface, this program has " +
+                               std::to_string(kDeviceVersion)));
   CHECK(says(why("smaller"), "lacks functions that this program calls"));
   CHECK(says(why("other"), "is no back end: it lacks trainscope_back_end"));
 }
