@@ -97,7 +97,12 @@ void take_key(const OwnKey& key, double learning_rate, OptimizerOptions& optimiz
           "--alternate: {} means nothing with {}", key.name, name_of(optimizer.kind));
   const double number = parse_own_number(key.name, key.value);
   if (key.name == "lr") {
-    // Before the groups of --group, which may have rates of their own.
+    for (const ParameterGroup& group : optimizer.groups) {
+      require(group.learning_rate_scale != 1.0, ErrorCode::kUsage,
+              "--group '{}' would take the lr of --alternate back: give it a rate (lr=X)",
+              printable(group.pattern));
+    }
+    // Before the groups of --group, which have rates of their own.
     optimizer.groups.insert(
         optimizer.groups.begin(),
         {.pattern = "*", .learning_rate_scale = rate_scale(number, learning_rate)});

@@ -13,6 +13,7 @@ namespace trainscope {
 // The node's results get names of their own; the node that is given has those of before.
 std::optional<SourceNode> Importer::take_user_gradient(SourceNode& node) {
   if (options_.gradients == nullptr || is_stage_ || !node.may_have_gradient) return std::nullopt;
+  if (outer_ != nullptr) return std::nullopt;  // nodes in bodies keep theirs
   const GradientFunction* gradient = options_.gradients->find(node.domain, node.op, node.opset);
   if (gradient == nullptr) return std::nullopt;
   node.may_have_gradient = false;
@@ -45,7 +46,7 @@ std::optional<SourceNode> Importer::take_user_gradient(SourceNode& node) {
 
 // One that is for nothing is most likely misspelled.
 void Importer::check_user_gradients() const {
-  if (options_.gradients == nullptr || is_stage_) return;
+  if (options_.gradients == nullptr || is_stage_ || outer_ != nullptr) return;
   for (const GradientFunction& gradient : options_.gradients->list()) {
     if (used_gradients_.contains(&gradient)) continue;
     const std::string& domain = gradient.function.domain;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -12,7 +13,6 @@
 #include "engine/onnx/importer/importer.h"
 #include "engine/onnx/node_names.h"
 #include "engine/onnx/validate.h"
-#include "engine/ops/rules/gradient_rules.h"
 
 namespace trainscope {
 namespace {
@@ -82,6 +82,13 @@ ValueId moved(Composition& c, ValueId v, int axis, Move move) {
 std::int64_t entry(const Composition& c, std::string_view list, std::size_t i) {
   const Ints entries = c.attributes().integers(list);
   return i < entries.size() ? entries[i] : 0;
+}
+
+// Under names that no later node of the model has.
+ValueId zeros_of(Composition& c, const TensorType& type) {
+  const ValueId zero = c.constant(Tensor(TensorType{.dtype = type.dtype, .shape = {}}));
+  const std::span<const std::int64_t> dims = type.shape.span();
+  return c("Expand", {zero, c.ints(Ints(dims.begin(), dims.end()))});
 }
 
 }  // namespace
@@ -286,7 +293,7 @@ std::vector<ValueId> Importer::run_branch(Composition& c, const pb::GraphProto& 
     parts.carried_on.push_back(v);
     parts.carried_inside.push_back(
         inner.add_body_input(inner.scope_.fresh(fmt::format("otherwise_{}", i)), type));
-    parts.carried.push_back(otherwise.empty() ? zeros(builder_, type) : otherwise[i]);
+    parts.carried.push_back(otherwise.empty() ? zeros_of(c, type) : otherwise[i]);
   }
   std::vector<ValueId> made = build_loop(c, inner, parts);
   made.resize(c.node().outputs.size());

@@ -7,6 +7,19 @@
 #include "engine/core/text.h"
 
 namespace trainscope {
+namespace {
+
+// What a node writes and reads, as do the graphs inside of it: a body may read what is around it.
+template <class Names>
+void reserve_names(const pb::NodeProto& node, Names& names) {
+  names.insert(node.output().begin(), node.output().end());
+  names.insert(node.input().begin(), node.input().end());
+  for (const auto& attribute : node.attribute()) {
+    for (const pb::NodeProto& inner : attribute.g().node()) reserve_names(inner, names);
+  }
+}
+
+}  // namespace
 
 const std::string& ImportScope::resolved(const std::string& name) const {
   for (auto branch = branches_.rbegin(); branch != branches_.rend(); ++branch) {
@@ -61,7 +74,7 @@ Ints ImportScope::known_ints(const SourceNode& node, std::size_t input) const {
 std::string ImportScope::fresh(std::string_view wanted) {
   if (reserved_.empty()) {
     for (const pb::NodeProto& node : model_.node()) {
-      reserved_.insert(node.output().begin(), node.output().end());
+      reserve_names(node, reserved_);
     }
     for (const auto& input : model_.input()) reserved_.insert(input.name());
     for (const auto& initializer : model_.initializer()) reserved_.insert(initializer.name());
