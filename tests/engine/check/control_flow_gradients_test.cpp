@@ -72,6 +72,18 @@ constexpr ModelCase kCases[] = {
      "(float[2,3] p, float[2,3] w) { p = Mul(x, w) }, else_branch = e () => (float[2,3] q, "
      "float[2,3] x) { q = Exp(w) }> (c)",
      "float zero = {0}"},
+    {"a branch that reads a value with the name of what is added to bodies", kOpsets,
+     "float[2,3] x, float[2,3] trip", "float[2,3] y",
+     "a = Abs(x) s = ReduceSum<keepdims = 0>(a) c = Greater(s, zero) y = If <then_branch = t () => "
+     "(float[2,3] p) { p = Mul(x, trip) }, else_branch = e () => (float[2,3] q) { q = Exp(x) }> "
+     "(c)",
+     "float zero = {0}"},
+    {"a branch before a value with the name of what it adds", kOpsets, "float[2,3] x, float[3,2] w",
+     "float[3,2] y",
+     "a = Abs(x) s = ReduceSum<keepdims = 0>(a) c = Greater(s, zero) z = If <then_branch = t () => "
+     "(float[2,3] p) { p = Sin(x) }, else_branch = e () => (float[2,3] q) { q = Exp(x) }> (c) "
+     "shape = Shape(w) v = Reshape(z, shape) y = Mul(v, w)",
+     "float zero = {0}"},
     {"a branch that is known", kOpsets, "float[2,3] x, float[2,3] w", "float[2,3] y",
      "y = If <then_branch = t () => (float[2,3] p) { q = Mul(x, w) p = Sin(q) }, else_branch = e "
      "() "
