@@ -9,9 +9,9 @@ cost: the ratio of the median step times of plain and profiled runs; the median 
 to be 1.02 at most. alarms: `compare` of two runs of one command is to name nothing; one pair may. A pair
 whose machine `compare` says was not alike is made again, and counted. busy:
 in the second run a listener waits, busily, a tenth of the time of each call of one op
-(busy_wait_bench); `compare` is to name that op and no other. Five ops or nodes of each workload, of 3 %
+(busy_wait_bench); `compare` is to name that op, and how often it names no other is told. Five ops or nodes of each workload, of 3 %
 of the step at least, take turns. Which run of a pair is first alternates. With --runs each side of a
-pair has several runs, in turn with the other's, which `compare` takes as one.
+pair has several short runs, in turn with the other's, which `compare` takes pair by pair.
 """
 import argparse
 import json
@@ -26,15 +26,16 @@ import measure
 
 ADAMW = ["--optimizer", "adamw", "--betas", "0.9,0.95", "--weight-decay", "0.1", "--decay", "matrices",
          "--lr", "3e-4"]
-# Model, flags of train, steps of a run of which the first ten warm up.
+# Model, flags of train, steps of a run, of which some warm up: of the only run of a side, and of one of
+# several.
 WORKLOADS = {
     "w1-sgd": (["mlp", "--dims", "784,512,512,10"],
-               ["--batch", "128", "--optimizer", "sgd", "--momentum", "0.9", "--lr", "0.01"], 4010),
+               ["--batch", "128", "--optimizer", "sgd", "--momentum", "0.9", "--lr", "0.01"], (4010, 310)),
     "w3": (["gpt2", "--layers", "6", "--heads", "6", "--embedding", "384", "--vocab", "65", "--no-bias",
-            "--activation", "gelu", "--context", "256"], ["--batch", "12", "--seq", "256", *ADAMW], 34),
-    "lenet": (["lenet"], ["--batch", "32", *ADAMW], 12010),
+            "--activation", "gelu", "--context", "256"], ["--batch", "12", "--seq", "256", *ADAMW], (34, 8)),
+    "lenet": (["lenet"], ["--batch", "32", *ADAMW], (12010, 610)),
 }
-WARM_UP = 10
+MOST_WARM_UP = 10
 SLOWED_BY = 0.1
 LEAST_SHARE = 0.03
 OPS = 5
@@ -48,7 +49,7 @@ def arguments():
     parser.add_argument("what", choices=["cost", "alarms", "busy"])
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
     parser.add_argument("--pairs", type=int, help="of each workload; default: 10 of cost, else 20")
-    parser.add_argument("--steps", type=int, help="of a run, 10 to warm up among them")
+    parser.add_argument("--steps", type=int, help="of a run, those that warm up among them")
     parser.add_argument("--runs", type=int, default=1, help="of a side, in alarms and busy")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--name", help="of the files: DATE-NAME.md; default: profiler-WHAT")
@@ -69,7 +70,8 @@ class Runs:
     def __init__(self, options, workload, folder):
         model, self.flags, steps = WORKLOADS[workload]
         self.options, self.workload, self.folder, self.count = options, workload, folder, 0
-        self.steps = options.steps or steps
+        self.steps = options.steps or steps[0 if options.runs == 1 else 1]
+        self.warm_up = min(MOST_WARM_UP, self.steps // 4)
         self.model = folder / f"{workload}.onnx"
         if not self.model.exists():
             self.program("model", *model, "-o", self.model, "-q")
@@ -88,7 +90,7 @@ class Runs:
                  "--steps", self.steps, "--threads", self.options.threads, "--seed", 1, "--run-dir",
                  run, "-q"]
         if profiled:
-            words += ["--profile", f"steps={WARM_UP + 1}:{self.steps}"]
+            words += ["--profile", f"steps={self.warm_up + 1}:{self.steps}"]
         if slow_op is None:
             self.program(*words)
         else:
@@ -102,7 +104,7 @@ class Runs:
 
     def step_ms(self, run):
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-        times = [row["step_ms"] for row in rows if row.get("step", 0) > WARM_UP and "step_ms" in row]
+        times = [row["step_ms"] for row in rows if row.get("step", 0) > self.warm_up and "step_ms" in row]
         return statistics.median(times)
 
     def slowed(self):
@@ -183,7 +185,8 @@ def busy(runs, pairs):
         facts = runs.compared(a, b, by)
         row = next(each for each in facts["rows"] if each["name"] == name)
         rows.append({"pair": pair, "by": by, "op": name, "named": facts["changed"],
-                     "change": row["change"], "again": again, "found": facts["changed"] == [name]})
+                     "change": row["change"], "again": again, "found": name in facts["changed"],
+                     "alone": facts["changed"] == [name]})
         tell(runs, pair, f"{name} slowed, named {', '.join(facts['changed']) or 'nothing'}; "
                          f"made again {again} times")
     good = sum(row["found"] for row in rows)
@@ -211,9 +214,10 @@ def body_of(what, results):
             if own:
                 rows.append([result["workload"], f"{by} `{name}`", len(own),
                              f"{statistics.median(r['change'] for r in own):+.1%}",
-                             sum(r["found"] for r in own), sum(r["again"] for r in own)])
-    return measure.table(["workload", "slowed by 10 %", "pairs", "median change found", "named, alone",
-                          "made again"], rows)
+                             sum(r["found"] for r in own), sum(r["alone"] for r in own),
+                             sum(r["again"] for r in own)])
+    return measure.table(["workload", "slowed by 10 %", "pairs", "median change found", "named",
+                          "named alone", "made again"], rows)
 
 
 def main():

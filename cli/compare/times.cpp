@@ -93,8 +93,9 @@ std::string machine_text(const profiler::MachineDifference& machine) {
 
 std::string changes_text(const Comparison& both) {
   if (!both.machine.is_alike()) return machine_text(both.machine);
-  std::string text = fmt::format("rows have {:+.1f}% in common and differ by {:.1f}%; beyond that ",
-                                 100.0 * (both.common_ratio - 1.0), 100.0 * both.between);
+  std::string text = both.pairs == 0 ? "" : fmt::format("{} pairs of runs: ", both.pairs);
+  text += fmt::format("rows have {:+.1f}% in common and differ by {:.1f}%; beyond that ",
+                      100.0 * (both.common_ratio - 1.0), 100.0 * both.between);
   const std::vector<const ComparedRow*> rows = changed_rows(both);
   if (rows.empty()) return text + "none changed by itself\n";
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -125,6 +126,7 @@ Json facts_of(const Comparison& both, Json rows) {
                                                  {"usual_exchange", both.machine.usual_exchange},
                                                  {"measured", both.machine.is_measured},
                                                  {"alike", both.machine.is_alike()}})},
+                       {"pairs", both.pairs},
                        {"changed", std::move(changed)},
                        {"rows", std::move(rows)}});
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -23,15 +25,45 @@ std::vector<double> block_ratios(const Spread& a, const Spread& b) {
   return ratios;
 }
 
+// The median of the averages of any two values, each with itself among them. Not of none.
+double middle_of(const std::vector<double>& values) {
+  std::vector<double> averages;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t j = i; j < values.size(); ++j)
+      averages.push_back((values[i] + values[j]) / 2.0);
+  }
+  return median(std::move(averages));
+}
+
+// 1.4826 median absolute deviations: a standard deviation that a few wild values do not move.
+double deviation_of(std::vector<double> values, double middle) {
+  for (double& value : values) value = std::abs(value - middle);
+  return kMedianDeviations * median(std::move(values));
+}
+
+// Of the logarithms of pairs. Deviations of few values are too small on average, by about this
+// factor (Croux and Rousseeuw 1992).
+double deviation_of_pairs(const std::vector<double>& pairs) {
+  const auto count = static_cast<double>(pairs.size());
+  return count / (count - 0.8) * deviation_of(pairs, middle_of(pairs));
+}
+
 }  // namespace
 
 double ComparedRow::ratio() const {
   if (!is_in_both()) return 1.0;
+  if (!pairs.empty()) return std::exp(middle_of(pairs));
   const std::vector<double> blocks = block_ratios(a, b);
   return blocks.empty() ? b.low / a.low : std::exp(median(blocks));
 }
 
 double ComparedRow::error(double between) const {
+  if (!pairs.empty()) {
+    const auto count = static_cast<double>(pairs.size());
+    const double own = deviation_of_pairs(pairs);
+    const double squares = kPairsBefore * between * between + count * own * own;
+    return kAveragesError * std::sqrt(squares / (kPairsBefore + count) / count);
+  }
   std::vector<double> blocks = block_ratios(a, b);
   if (blocks.empty()) {
     const auto runs = static_cast<double>(std::max<std::size_t>(1, std::min(a.runs, b.runs)));
@@ -39,8 +71,7 @@ double ComparedRow::error(double between) const {
   }
   const double middle = median(blocks);
   const double root = std::sqrt(static_cast<double>(blocks.size()));
-  for (double& ratio : blocks) ratio = std::abs(ratio - middle);
-  const double deviation = kMedianDeviations * median(std::move(blocks));
+  const double deviation = deviation_of(std::move(blocks), middle);
   return std::hypot(kBlocksAlike * kMedianError * deviation / root, between);
 }
 
@@ -71,8 +102,7 @@ void find_common(Comparison& both) {
   both.between = kBetweenRuns;
   if (is_told) return;
   const auto rows = static_cast<double>(logarithms.size());
-  for (double& value : logarithms) value = std::abs(value - common);
-  const double spread = kMedianDeviations * median(std::move(logarithms));
+  const double spread = deviation_of(std::move(logarithms), common);
   const double squares = kRowsBefore * kBetweenRuns * kBetweenRuns + rows * spread * spread;
   both.between = std::max(kBetweenRuns, std::sqrt(squares / (kRowsBefore + rows)));
 }
@@ -92,7 +122,10 @@ bool Comparison::is_slower(double share) const {
          std::log(step.ratio() / explained) > kSignificant * step.error(kBetweenRuns);
 }
 
-Comparison compare_profiles(const Breakdown& a, const Breakdown& b) {
+namespace {
+
+// Both sides as a whole, each with the steps of all its runs.
+Comparison compare_sides(const Breakdown& a, const Breakdown& b) {
   Comparison both{.step = {.name = "step",
                            .is_call = false,
                            .a = spread_of(a.step_ns, a.run_steps),
@@ -119,6 +152,74 @@ Comparison compare_profiles(const Breakdown& a, const Breakdown& b) {
     }
   }
   find_common(both);
+  return both;
+}
+
+// One of several runs of a side, whose steps begin behind those of the runs before it.
+Breakdown run_of(const Breakdown& side, std::size_t run) {
+  const auto first = side.run_steps.begin();
+  const std::size_t begin =
+      std::accumulate(first, first + static_cast<std::ptrdiff_t>(run), std::size_t{0});
+  const auto steps_of = [&](const std::vector<double>& all) {
+    const std::span<const double> own = std::span(all).subspan(begin, side.run_steps[run]);
+    return std::vector<double>(own.begin(), own.end());
+  };
+  Breakdown one{.steps = static_cast<std::int64_t>(side.run_steps[run]),
+                .step_ns = steps_of(side.step_ns)};
+  if (!side.machines.empty()) one.machines = {side.machines[run]};
+  for (const BreakdownRow& row : side.rows) {
+    one.rows.push_back(
+        {.name = row.name, .is_call = row.is_call, .step_ns = steps_of(row.step_ns)});
+  }
+  return one;
+}
+
+// What most of the pairs measured of the machine.
+MachineDifference machine_of_most(const std::vector<Comparison>& pairs) {
+  MachineDifference most{.is_measured = true};
+  for (double MachineDifference::*factor : {&MachineDifference::clock, &MachineDifference::exchange,
+                                            &MachineDifference::usual_exchange}) {
+    std::vector<double> factors;
+    for (const Comparison& pair : pairs) factors.push_back(pair.machine.*factor);
+    most.*factor = median(std::move(factors));
+  }
+  for (const Comparison& pair : pairs) most.is_measured &= pair.machine.is_measured;
+  return most;
+}
+
+// What the pairs say, in place of what the sides do as a whole.
+void compare_pairs(Comparison& both, const Breakdown& a, const Breakdown& b) {
+  std::vector<Comparison> pairs;
+  std::vector<double> common;
+  for (std::size_t i = 0; i < a.run_steps.size(); ++i) {
+    pairs.push_back(compare_sides(run_of(a, i), run_of(b, i)));
+    common.push_back(std::log(pairs.back().common_ratio));
+    both.step.pairs.push_back(std::log(pairs.back().step.ratio()));
+  }
+  both.pairs = pairs.size();
+  both.machine = machine_of_most(pairs);
+  both.common_ratio = std::exp(middle_of(common));
+  std::vector<double> deviations;
+  for (std::size_t r = 0; r < both.rows.size(); ++r) {
+    ComparedRow& row = both.rows[r];
+    const auto has_it = [r](const Comparison& pair) { return pair.rows[r].is_in_both(); };
+    if (!std::ranges::all_of(pairs, has_it)) continue;
+    for (const Comparison& pair : pairs) {
+      row.pairs.push_back(std::log(pair.rows[r].ratio() / pair.common_ratio * both.common_ratio));
+    }
+    if (!is_large(row, both.step)) continue;
+    deviations.push_back(deviation_of_pairs(row.pairs));
+  }
+  both.between = std::max(kBetweenRuns, median(std::move(deviations)));
+}
+
+}  // namespace
+
+Comparison compare_profiles(const Breakdown& a, const Breakdown& b) {
+  Comparison both = compare_sides(a, b);
+  if (a.run_steps.size() >= kLeastPairs && a.run_steps.size() == b.run_steps.size()) {
+    compare_pairs(both, a, b);
+  }
   return both;
 }
 

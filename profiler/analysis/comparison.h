@@ -16,17 +16,23 @@ struct ComparedRow {
   bool is_call = true;
   Spread a;  // nanoseconds of a step; of a row that a profile lacks all is 0
   Spread b;
+  // Of several runs a side, made in turn: the logarithms of what the i-th run of B takes for the
+  // i-th of A; of rows without what the rows of that pair have in common, but with what all pairs
+  // have. Empty where the sides are not in pairs.
+  std::vector<double> pairs = {};
 
   double difference_ns() const { return b.median - a.median; }
   bool is_in_both() const { return a.low > 0.0 && b.low > 0.0; }
   // Of undisturbed steps; 1 where one of them has none. Where both sides are one run with blocks of
   // steps, the median of the blocks' ratios: steps that take longer and longer, as numbers grow or
-  // become denormal, do so in both.
+  // become denormal, do so in both. Of pairs of runs the median of
+  // the averages of any two of them (Hodges and Lehmann 1963), which a few wild ones do not move.
   double ratio() const;
   // How far apart runs of one program are expected, in the natural logarithm of the ratio, one
   // standard deviation: `between` of any two runs, and how far apart the blocks' ratios are, or how
   // much either moved in its course. Of several runs a side `between` is over the root of their
-  // number.
+  // number. Of pairs it is the standard error of their middle, with 1.4826 median absolute
+  // deviations as the pairs' own, of which `between` has told kPairsBefore times before.
   double error(double between) const;
   // The ratio's logarithm in errors of kBetweenRuns: beyond kSignificant it is not chance. Of a row
   // that one of them lacks without bounds.
@@ -47,8 +53,8 @@ struct Comparison {
   // counts as if kRowsBefore more had told it, and is the least. Where the machine was measured and
   // alike it is kBetweenRuns: what moves rows apart is known not to have happened.
   double between = 0.0;
-  MachineDifference machine = {};
-
+  MachineDifference machine = {};  // where sides are in pairs, the median of the pairs'
+  std::size_t pairs = 0;           // of runs; 0: the sides are not in pairs
   // Of a row, how much its ratio is beyond what all have in common: 0.1 is 10 % slower than they.
   double change(const ComparedRow& row) const { return row.ratio() / common_ratio - 1.0; }
   // Whether the row's calls changed by themselves: beyond what rows have in common by kSignificant
@@ -59,7 +65,8 @@ struct Comparison {
   bool is_slower(double share) const;
 };
 
-// Rows of both are by the same, and of the same filter.
+// Rows of both are by the same, and of the same filter. Sides of as many runs each, at least
+// kLeastPairs, are compared pair by pair: a machine that changes between them does so for both.
 Comparison compare_profiles(const Breakdown& a, const Breakdown& b);
 
 inline constexpr double kSignificant = 4.0;
@@ -68,6 +75,10 @@ inline constexpr double kSignificant = 4.0;
 inline constexpr double kBetweenRuns = 0.0125;
 inline constexpr double kRowsBefore = 15.0;
 inline constexpr std::size_t kClockRows = 3;
+inline constexpr std::size_t kLeastPairs = 6;
+inline constexpr double kPairsBefore = 8.0;
+// In the standard error of a mean, that of the median of averages, of a normal distribution.
+inline constexpr double kAveragesError = 1.023;
 // In the standard error of the blocks' median ratio, were they independent: a machine changes in
 // the course of seconds, so that neighbours tell much the same.
 inline constexpr double kBlocksAlike = 2.0;

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -232,19 +233,24 @@ TEST_CASE("comparison: where the machine was measured its clock says what rows h
   CHECK(changed_in(both) == std::vector<std::string>{"BatchMatMul"});
 }
 
+// Adds a run's steps behind those of others.
+void append(Breakdown& all, const Breakdown& run) {
+  if (all.rows.empty()) all.rows.assign(run.rows.size(), {});
+  all.steps += run.steps;
+  all.run_steps.push_back(run.step_ns.size());
+  all.step_ns.insert(all.step_ns.end(), run.step_ns.begin(), run.step_ns.end());
+  all.machines.insert(all.machines.end(), run.machines.begin(), run.machines.end());
+  for (std::size_t r = 0; r < all.rows.size(); ++r) {
+    all.rows[r].name = run.rows[r].name;
+    std::vector<double>& steps = all.rows[r].step_ns;
+    steps.insert(steps.end(), run.rows[r].step_ns.begin(), run.rows[r].step_ns.end());
+  }
+}
+
 // Several runs one behind the other.
 Breakdown made_runs(std::mt19937_64& random, const MadeRun& run, int count) {
-  Breakdown all = made_run(random, run);
-  all.run_steps = {run.steps};
-  for (int i = 1; i < count; ++i) {
-    const Breakdown more = made_run(random, run);
-    all.run_steps.push_back(run.steps);
-    all.step_ns.insert(all.step_ns.end(), more.step_ns.begin(), more.step_ns.end());
-    for (std::size_t r = 0; r < all.rows.size(); ++r) {
-      std::vector<double>& steps = all.rows[r].step_ns;
-      steps.insert(steps.end(), more.rows[r].step_ns.begin(), more.rows[r].step_ns.end());
-    }
-  }
+  Breakdown all;
+  for (int i = 0; i < count; ++i) append(all, made_run(random, run));
   return all;
 }
 
@@ -270,6 +276,81 @@ TEST_CASE("comparison: several runs a side tell how far runs are apart") {
   CHECK(single >= 10);
   CHECK(several <= 5);
   CHECK(found >= 95);
+}
+
+// Sides of runs that were made in turn on a machine that becomes slower all the while, for each row
+// by a factor of its own; between the two runs of every fourth pair it moved, by turns to B's cost
+// and to A's.
+std::pair<Breakdown, Breakdown> made_in_turn(std::mt19937_64& random, const MadeRun& run_a,
+                                             const MadeRun& run_b, int count) {
+  const std::vector<double> moved = {1.08, 1.18, 1.6, 1.4, 1.6, 1.0};
+  std::pair<Breakdown, Breakdown> sides;
+  for (int i = 0; i < count; ++i) {
+    const double slower = 1.0 + 0.05 * i;
+    MadeRun a = run_a;
+    MadeRun b = run_b;
+    a.rows = b.rows = {slower, slower, slower * slower, slower, 1.0, 1.0};
+    if (i % 8 == 3) b.rows = moved;
+    if (i % 8 == 7) a.rows = moved;
+    Breakdown first = made_run(random, a);
+    Breakdown second = made_run(random, b);
+    first.machines = {{.clock = 700, .exchange = 120, .usual_exchange = 120}};
+    second.machines = first.machines;
+    if (i % 8 == 3) second.machines[0].exchange = 60;
+    if (i % 8 == 7) first.machines[0].exchange = 60;
+    append(sides.first, first);
+    append(sides.second, second);
+  }
+  return sides;
+}
+
+TEST_CASE("comparison: runs that were made in turn are compared pair by pair") {
+  const MadeRun apart{.between = 0.02};
+  const MadeRun slow{.between = 0.02, .slow = "SgdStep", .longer = 1.1};
+  std::mt19937_64 random(11);
+  for (const int count : {12, 16}) {
+    CAPTURE(count);
+    int alarms = 0;
+    int found = 0;
+    for (int i = 0; i < 100; ++i) {
+      const auto [a, b] = made_in_turn(random, apart, apart, count);
+      alarms += changed_in(compare_profiles(a, b)).empty() ? 0 : 1;
+      const auto [c, d] = made_in_turn(random, apart, slow, count);
+      found += changed_in(compare_profiles(c, d)) == std::vector<std::string>{"SgdStep"} ? 1 : 0;
+    }
+    CHECK(alarms <= 2);
+    CHECK(found >= 97);
+  }
+}
+
+TEST_CASE("comparison: what most pairs measured of the machine decides whether it was alike") {
+  std::mt19937_64 random(12);
+  const MadeRun slow{.slow = "/2/Gemm"};
+  auto [a, b] = made_in_turn(random, {}, slow, 8);
+  const Comparison both = compare_profiles(a, b);
+  CHECK(both.pairs == 8);
+  CHECK(both.step.pairs.size() == 8);
+  CHECK(both.machine.is_alike());
+  CHECK(both.machine.is_measured);
+  CHECK(changed_in(both) == std::vector<std::string>{"/2/Gemm"});
+  CHECK(both.change(both.rows[1]) == doctest::Approx(0.1).epsilon(0.2));
+  for (std::size_t i = 0; i < 5; ++i) b.machines[i].exchange = 60;
+  const Comparison moved = compare_profiles(a, b);
+  CHECK_FALSE(moved.machine.is_alike());
+  CHECK(changed_in(moved).empty());
+  // Of fewer runs a side, or of sides that are not in pairs, no pair is looked at.
+  const auto [c, d] = made_in_turn(random, {}, slow, 5);
+  CHECK(compare_profiles(c, d).pairs == 0);
+  CHECK(compare_profiles(a, made_runs(random, {}, 5)).pairs == 0);
+}
+
+TEST_CASE("comparison: a row that some runs lack is not compared in pairs") {
+  std::mt19937_64 random(13);
+  auto [a, b] = made_in_turn(random, {}, {}, 6);
+  std::fill_n(b.rows[4].step_ns.begin(), 40, 0.0);
+  const Comparison both = compare_profiles(a, b);
+  CHECK(both.rows[4].pairs.empty());
+  CHECK(both.rows[3].pairs.size() == 6);
 }
 
 TEST_CASE("comparison: of few steps, a difference that they have anyway is none") {
