@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -34,29 +36,70 @@ double number(Cursor& cursor) {
   return *value;
 }
 
-std::vector<double> numbers(Cursor& cursor, std::string_view close, bool& whole) {
-  std::vector<double> list;
-  whole = true;
-  if (cursor.skip(close)) return list;
-  do {
-    whole = whole && parse_int(cursor.peek().text).has_value();
-    list.push_back(number(cursor));
-    if (list.size() > kMostElements) {
-      cursor.fail(fmt::format("a list of more than {} numbers", kMostElements));
-    }
-  } while (cursor.skip(","));
-  cursor.sign(close);
-  return list;
+// Whether a number is written without a fraction or an exponent, however large it is.
+bool is_written_whole(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// A whole number within 64 bits, every digit of it; `what` is what the message expects.
+std::int64_t whole_number(Cursor& cursor, std::string_view what) {
+  const std::string text = cursor.peek().kind == TokenKind::kNumber ? cursor.peek().text : "";
+  const std::optional<std::int64_t> value = parse_int(text);
+  if (!value && is_written_whole(text)) {
+    cursor.fail(fmt::format("'{}' is no whole number of 64 bits", printable(text)));
+  }
+  if (!value) cursor.fail_expected(what);
+  cursor.take();
+  return *value;
+}
+
+// Calls `take` for each item of "1, 2}" and passes the closing sign.
+template <class Take>
+void for_each_item(Cursor& cursor, std::string_view close, const Take& take) {
+  if (cursor.skip(close)) return;
+  std::size_t count = 0;
+  do {
+    if (++count > kMostElements) {
+      cursor.fail(fmt::format("a list of more than {} numbers", kMostElements));
+    }
+    take();
+  } while (cursor.skip(","));
+  cursor.sign(close);
+}
+
+// Whole numbers, or where one has a fraction or the type is floats, numbers.
 Attribute list(Cursor& cursor, std::string_view type) {
   cursor.sign("[");
-  bool whole = true;
-  Floats values = numbers(cursor, "]", whole);
-  if (!whole || type == "floats") return values;
   Ints integers;
-  for (const double value : values) integers.push_back(static_cast<std::int64_t>(value));
-  return integers;
+  Floats values;
+  bool whole = type != "floats";
+  for_each_item(cursor, "]", [&] {
+    const bool has_fraction = !is_written_whole(cursor.peek().text);
+    if (has_fraction && type != "ints") whole = false;
+    if (whole) {
+      integers.push_back(whole_number(cursor, "a whole number"));
+      values.push_back(static_cast<double>(integers.back()));
+    } else {
+      values.push_back(number(cursor));
+    }
+  });
+  if (whole) return integers;
+  return values;
+}
+
+template <typename T>
+Tensor tensor_of(Shape shape, const std::vector<T>& values) {
+  return Tensor::of<T>(shape, std::span<const T>(values));
+}
+
+// An element of a tensor of integers or truth values (0 or 1).
+std::int64_t whole_element(Cursor& cursor, DType dtype) {
+  if (dtype == DType::kI64) return whole_number(cursor, "a whole number");
+  const bool is_bool = dtype == DType::kBool;
+  using Narrow = std::numeric_limits<std::int32_t>;
+  return cursor.integer(fmt::format("an element of {}", name_of(dtype)),
+                        is_bool ? 0 : Narrow::min(), is_bool ? 1 : Narrow::max());
 }
 
 // float {0.5}, int64[2] {3, 4}.
@@ -78,15 +121,23 @@ Attribute tensor(Cursor& cursor) {
     }
   }
   cursor.sign("{");
-  bool whole = true;
-  const std::vector<double> values = numbers(cursor, "}", whole);
+  std::vector<std::int64_t> integers;
+  std::vector<double> values;
+  for_each_item(cursor, "}", [&] {
+    if (is_float(*dtype)) {
+      values.push_back(number(cursor));
+    } else {
+      integers.push_back(whole_element(cursor, *dtype));
+    }
+  });
+  const std::size_t count = std::max(integers.size(), values.size());
   double elements = 1.0;  // the product may be beyond 64 bits
   for (const std::int64_t dim : shape.span()) elements *= static_cast<double>(dim);
-  if (static_cast<double>(values.size()) != elements) {
-    cursor.fail(fmt::format("a tensor {} has {} elements", shape_text(shape), values.size()));
+  if (static_cast<double>(count) != elements) {
+    cursor.fail(fmt::format("a tensor {} has {} elements", shape_text(shape), count));
   }
-  return std::make_shared<const Tensor>(
-      convert(Tensor::of<double>(shape, std::span<const double>(values)), *dtype));
+  const Tensor wide = is_float(*dtype) ? tensor_of(shape, values) : tensor_of(shape, integers);
+  return std::make_shared<const Tensor>(convert(wide, *dtype));
 }
 
 }  // namespace
@@ -154,12 +205,9 @@ Attribute literal(Cursor& cursor, std::string_view type) {
   if (is_list) return list(cursor, type);
   if (kind == TokenKind::kText) return cursor.take().text;
   if (kind == TokenKind::kName) return tensor(cursor);
-  const std::optional<std::int64_t> integer = parse_int(cursor.peek().text);
-  if (integer && type != "float") {
-    cursor.take();
-    return *integer;
+  if (type == "int" || (type != "float" && is_written_whole(cursor.peek().text))) {
+    return whole_number(cursor, "a whole number");
   }
-  if (type == "int") cursor.fail_expected("a whole number");
   return number(cursor);
 }
 

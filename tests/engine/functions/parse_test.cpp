@@ -1,6 +1,9 @@
 // Functions as text: what is read, and what each fault is called.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,6 +62,27 @@ TEST_CASE("functions: a text holds several, each with a header, attributes and n
   CHECK(functions[1].outputs == std::vector<std::string>{"x"});
 }
 
+TEST_CASE("functions: whole numbers keep all 64 bits") {
+  constexpr std::int64_t kOdd = (std::int64_t{1} << 53) + 1;  // no double has it
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const FunctionText function =
+      parse_functions(fmt::format("F <a = {0}, b = [{1}, {0}], c: floats = [{0}], d = [1, 0.5], "
+                                  "e: float = 9223372036854775808> (x) => (y) {{\n"
+                                  "  y = Constant <value = int64[2] {{{0}, {1}}}> ()\n}}\n",
+                                  kOdd, kLeast),
+                      "f.txt")
+          .front();
+  const auto value = [&](std::size_t i) { return function.attributes.at(i).absent.value(); };
+  CHECK(std::get<std::int64_t>(value(0)) == kOdd);
+  CHECK(std::get<Ints>(value(1)) == Ints{kLeast, kOdd});
+  CHECK(std::get<Floats>(value(2)) == Floats{static_cast<double>(kOdd)});
+  CHECK(std::get<Floats>(value(3)) == Floats{1.0, 0.5});
+  CHECK(std::get<double>(value(4)) == 9223372036854775808.0);
+  const auto constant = std::get<SharedTensor>(function.nodes.at(0).attributes.at(0).value.value());
+  CHECK(constant->values<std::int64_t>()[0] == kOdd);
+  CHECK(constant->values<std::int64_t>()[1] == kLeast);
+}
+
 TEST_CASE("functions: a fault is told with file and line") {
   const std::vector<std::pair<std::string_view, std::string_view>> faults = {
       {"", "f.txt holds no function"},
@@ -79,6 +103,16 @@ TEST_CASE("functions: a fault is told with file and line") {
       {"F <a: real = 1> (x) => (x) {}", "there is no type 'real'"},
       {"F <a: int = 1.5> (x) => (x) {}", "expected a whole number, not '1.5'"},
       {"F <a = 1.2.3> (x) => (x) {}", "'1.2.3' is no number"},
+      {"F <a = 9223372036854775808> (x) => (x) {}",
+       "f.txt:1: '9223372036854775808' is no whole number of 64 bits"},
+      {"F <a = [1, -9223372036854775809]> (x) => (x) {}", "is no whole number of 64 bits"},
+      {"F <a: ints = [1, 0.5]> (x) => (x) {}", "expected a whole number, not '0.5'"},
+      {"F (x) => (y) { y = Constant <value = int64 {9223372036854775808}> () }",
+       "is no whole number of 64 bits"},
+      {"F (x) => (y) { y = Constant <value = int64 {0.5}> () }", "expected a whole number"},
+      {"F (x) => (y) { y = Constant <value = int32 {2147483648}> () }",
+       "expected an element of i32, a whole number from -2147483648 to 2147483647"},
+      {"F (x) => (y) { y = Constant <value = bool {2}> () }", "expected an element of bool"},
       {"F (x) => (y) { y = Constant (x) }", "a Constant has no inputs, one output"},
       {"F (x) => (y) { y = Constant <value = half {1}> () }", "there is no type 'half' here"},
       {"F (x) => (y) { y = Constant <value = float[3] {1, 2}> () }", "a tensor [3] has 2 elements"},
