@@ -90,6 +90,7 @@ class Jpeg {
   bool is_grey_or_rgb() const {
     return decoder_.num_components == 1 || decoder_.num_components == 3;
   }
+  int colours() const { return decoder_.num_components; }
   unsigned channels() const { return decoder_.num_components == 1 ? 1 : 3; }
 
   [[noreturn]] void fail(std::string_view name) const {
@@ -109,7 +110,9 @@ ImageSize checked_size(const Jpeg& jpeg, std::string_view name) {
   const std::int64_t width = jpeg.width();
   if (!jpeg.is_grey_or_rgb()) {
     throw Error(ErrorCode::kBadInput,
-                fmt::format("'{}' is a JPEG file of four colours (CMYK)", printable(name)))
+                fmt::format("'{}' is a JPEG file of {}: expected grey or RGB", printable(name),
+                            jpeg.colours() == 4 ? "four colours (CMYK)"
+                                                : fmt::format("{} colours", jpeg.colours())))
         .hint("convert it to RGB");
   }
   require(height > 0 && width > 0 && height * width <= kMostPixels, ErrorCode::kBadInput,

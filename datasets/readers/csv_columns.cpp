@@ -148,11 +148,20 @@ DealtColumns dealt_by_name(const CsvSource& source, const DatasetOptions& option
   return dealt;
 }
 
+// Where labels are not read, what they are called is not known: what is of no input is theirs. An
+// input that it was meant for lacks columns then.
+bool is_for_labels_alone(const DatasetOptions& options, std::string_view piece) {
+  const std::size_t colon = piece.find(':');
+  return options.without_labels && colon != std::string_view::npos &&
+         field_called(trim(piece.substr(0, colon)), options) == nullptr;
+}
+
 std::vector<DealtColumns> dealt_by_names(CsvSource& source, const DatasetOptions& options,
                                          const FeatureRoles& roles) {
   const std::string text = source.spec.option("columns", "");
   std::vector<DealtColumns> dealt;
   for (const std::string_view piece : split(text, ';')) {
+    if (is_for_labels_alone(options, piece)) continue;
     DealtColumns one = dealt_by_name(source, options, piece);
     const auto again = std::ranges::find(dealt, one.field, &DealtColumns::field);
     const bool has_label = one.field == roles.labels && source.label.has_value();

@@ -231,6 +231,16 @@ TEST_CASE("predict: a row for each example, in their order") {
                  "--run-dir", "r"});
   CHECK(facts(folder, {"predict", "r", "-o", "t.csv"}).get<int>("examples") == 5);
   CHECK(read_text(folder / "t.csv") != read_text(folder / "y.csv"));
+  // Columns by name, those of the labels among them: a run's own, and of a file without them.
+  const std::string by_name = "columns=labels:kind;x:v+u";
+  facts(folder, {"train", "c.onnx", "--data", "d.csv," + by_name, "--batch", "2", "--epochs", "2",
+                 "--run-dir", "n"});
+  CHECK(facts(folder, {"predict", "n", "-o", "n.csv"}).get<int>("examples") == 5);
+  std::ofstream(folder / "f.csv") << "v,u\n0,1\n1,0\n1,1\n0,2\n0,0\n";
+  facts(folder, {"predict", "n", "--data", "f.csv," + by_name, "-o", "m.csv"});
+  CHECK(read_text(folder / "m.csv") == read_text(folder / "n.csv"));
+  has(refused(folder, {"predict", "n", "--data", "f.csv,columns=z:v+u;labels:u", "-o", "m.csv"}),
+      "columns says nothing of 'x'");
   has(refused(folder, {"predict", "c.onnx", "--data", "d.csv,label=kind", "-o", "y.txt"}),
       "expected FILE.safetensors or FILE.csv");
   const Finished wrong = call(folder, {"predict", "c.onnx", "--data", "d.csv", "-o", "y.csv"});

@@ -117,6 +117,13 @@ TEST_CASE("images: what is no image says so") {
   const std::string cmyk = get(kImages / "cmyk.jpg");
   const Error on_opening = error_of([&] { image_size(bytes_of(cmyk), "a.jpg"); });
   CHECK(contains(on_opening.message(), "four colours (CMYK)"));
+  std::string two = get(kImages / "grey.jpg");
+  const std::size_t frame = two.find("\xFF\xC0");
+  REQUIRE(frame != std::string::npos);
+  two.replace(frame + 2, 2, std::string("\x00\x0E", 2));   // the frame's bytes
+  two.replace(frame + 9, 1, std::string("\x02", 1));       // its colours
+  two.insert(frame + 13, std::string("\x02\x11\x00", 3));  // the second one
+  CHECK(contains(message_of(two), "a JPEG file of 2 colours"));
   CHECK(contains(message_of("\xFF\xD8\xFF"), "damaged JPEG"));
 }
 
