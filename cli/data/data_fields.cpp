@@ -89,6 +89,26 @@ struct CompiledStep {
   const Sizes& sizes;
 };
 
+// The field of this name that is there already: of the model, or of another term; null: none.
+WantedField* listed_field(std::string_view name, DatasetOptions& options) {
+  if (options.labels && options.labels->name == name) return &*options.labels;
+  const auto found = std::ranges::find(options.inputs, name, &WantedField::name);
+  return found == options.inputs.end() ? nullptr : &*found;
+}
+
+// Labels that several losses read name classes of each of them; so do those that are an input of
+// the model.
+void share_labels(const LossOptions& loss, std::int64_t classes, WantedField& field) {
+  if (!is_by_class(loss.kind)) return;
+  const bool differ = field.bound > 0 && field.ignored && *field.ignored != loss.ignore_index;
+  require(!differ, ErrorCode::kUsage,
+          "--loss: '{}' is read with ignore_index {} and with {}: labels that losses share are "
+          "ignored by both or by none",
+          printable(field.name), field.ignored.value_or(0), loss.ignore_index);
+  if (field.bound == 0) field.ignored = loss.ignore_index;
+  field.bound = field.bound == 0 ? classes : std::min(field.bound, classes);
+}
+
 // The input of this name that the program reads; kNoValue: nothing does, or the field is there.
 ValueId unlisted_input(const CompiledStep& step, std::string_view name,
                        const DatasetOptions& options) {
@@ -111,6 +131,9 @@ void add_labels(const CompiledStep& step, const LossOptions& loss, DatasetOption
       if (lengths == kNoValue) continue;
       options.inputs.push_back(field_of(step.program.graph.value(lengths), 0));
     }
+  }
+  if (WantedField* listed = listed_field(loss.labels, options)) {
+    return share_labels(loss, class_count(step.imported, loss), *listed);
   }
   const ValueId labels = unlisted_input(step, loss.labels, options);
   if (labels == kNoValue) return;

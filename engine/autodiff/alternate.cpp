@@ -31,6 +31,8 @@ void check_alternation(const TrainingOptions& options) {
       {options.micro_batches > 1, "accumulation"},
       {options.precision == StepPrecision::kF16, "fp16"},
       {options.loss_chunks > 1, "chunks of the loss"},
+      {options.skip_ignored, "--skip-ignored"},
+      {!options.skip_padding.empty(), "--skip-padding"},
       {options.optimizer.in_backward, "the optimizer in the backward phase"},
       {options.optimizer.clip_norm > 0.0, "clipping"},
       {options.optimizer.sparse_embeddings, "sparse embeddings"}};

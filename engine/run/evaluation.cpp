@@ -53,10 +53,18 @@ class WatchedBatches final : public BatchSource {
   std::int64_t total_;
 };
 
+// A sum of losses has terms that are means over different things, and the mean of CTC is over
+// examples, whatever its labels.
+BatchWeight batch_weight(const LossOptions& loss) {
+  const bool by_labels = loss.further.empty() && loss.kind != LossKind::kCtc;
+  return by_labels ? BatchWeight::kLossTerms : BatchWeight::kExamples;
+}
+
 Evaluation evaluate_range(Executor& executor, const ValidationData& validation,
                           const BatchOrder& order, const BatchRange& range) {
   WatchedBatches batches(validation, order, range);
-  return evaluate(executor, batches, scored_classes(validation.loss));
+  return evaluate(executor, batches, scored_classes(validation.loss),
+                  batch_weight(validation.loss));
 }
 
 // Whether examples that stand for none leave the loss as it is: only a loss over labels that can be

@@ -181,24 +181,23 @@ std::optional<double> Evaluation::accuracy() const {
 }
 
 Evaluation evaluate(Executor& executor, BatchSource& batches,
-                    const std::optional<ScoredClasses>& classes) {
+                    const std::optional<ScoredClasses>& classes, BatchWeight weight) {
   Evaluation result;
   const bool counts = classes && is_output(executor, classes->output);
   Tensor scores;
   double sum = 0.0;
-  std::int64_t terms = 0;
+  std::int64_t weights = 0;
   while (const Batch* batch = batches.next()) {
     bind_batch(executor, *batch);
     executor.run_micro_step();
-    if (batch->loss_terms > 0) {
-      sum += read_loss(executor) * static_cast<double>(batch->loss_terms);
-    }
+    const std::int64_t own = weight == BatchWeight::kExamples ? batch->examples : batch->loss_terms;
+    if (own > 0) sum += read_loss(executor) * static_cast<double>(own);
     if (counts) add(count_batch(executor, *batch, *classes, scores), result.counted);
-    terms += batch->loss_terms;
+    weights += own;
     result.examples += batch->examples;
     result.tokens += batch->tokens;
   }
-  result.loss = sum / static_cast<double>(terms);
+  result.loss = sum / static_cast<double>(weights);
   return result;
 }
 

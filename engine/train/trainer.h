@@ -88,8 +88,12 @@ void bind_batch(Executor& executor, const Batch& batch);
 // The program's loss after a micro-step.
 double read_loss(const Executor& executor);
 
+// What the loss of a batch counts as in the mean over all batches: its labels that count, or its
+// examples, where no number of labels says what the loss is a mean over.
+enum class BatchWeight : std::uint8_t { kLossTerms, kExamples };
+
 struct Evaluation {
-  double loss = 0.0;  // mean over all loss terms of the batches
+  double loss = 0.0;  // mean over the batches, by BatchWeight
   std::int64_t examples = 0;
   std::int64_t tokens = 0;
   LabelCount counted = {};  // no labels unless asked for
@@ -100,6 +104,7 @@ struct Evaluation {
 // The executor's program must have been compiled with GraphMode::kEvaluate. With `classes` the
 // labels that the scores name are counted too, where these are an output of the program.
 Evaluation evaluate(Executor& executor, BatchSource& batches,
-                    const std::optional<ScoredClasses>& classes = std::nullopt);
+                    const std::optional<ScoredClasses>& classes = std::nullopt,
+                    BatchWeight weight = BatchWeight::kLossTerms);
 
 }  // namespace trainscope

@@ -37,6 +37,40 @@ TEST_CASE("evaluation: every example counts once, whatever the batch is") {
   }
 }
 
+// Points of which a batch says that it has more labels the later it comes.
+class Uneven final : public Dataset {
+ public:
+  std::span<const Field> fields() const override { return points_.fields(); }
+  std::int64_t examples(Split split) const override { return points_.examples(split); }
+  bool can_pad() const override { return false; }
+  Json description() const override { return points_.description(); }
+  void read(Split split, std::int64_t epoch, std::span<const std::int64_t> indices,
+            Batch& out) const override {
+    points_.read(split, epoch, indices, out);
+    out.loss_terms = 1 + indices.front();
+  }
+
+ private:
+  Points points_;
+};
+
+TEST_CASE("evaluation: a sum of losses is a mean over examples, whatever their labels are") {
+  TrainRequest request = points_request({}, 0);
+  LossOptions& loss = request.compile.training.loss;
+  const auto evaluated = [&](std::int64_t batch) {
+    CompileOptions options = request.compile;
+    options.import.dims["n"] = batch;
+    ForwardPrograms programs(request.model, nullptr, options);
+    const std::optional<Evaluation> found = evaluate_validation(
+        programs, {.data = std::make_shared<const Uneven>(), .batch = batch, .loss = loss});
+    REQUIRE(found.has_value());
+    return found->loss;
+  };
+  CHECK(evaluated(4) != doctest::Approx(evaluated(10)).epsilon(1e-3));  // one loss: by labels
+  loss.further = {{.kind = LossKind::kL1, .output = "y", .weight = 0.5}};
+  CHECK(evaluated(4) == doctest::Approx(evaluated(10)).epsilon(1e-5));
+}
+
 TEST_CASE("evaluation: a model that fixes its batch leaves the rest out") {
   TrainRequest request = points_request({}, 0);
   request.model = model(
