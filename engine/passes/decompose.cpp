@@ -5,12 +5,6 @@
 namespace trainscope {
 namespace {
 
-// Whether `differentiate` comes behind, which reads what stands beside an op as its gradient.
-bool awaits_gradients(const Graph& graph, const PassContext& context) {
-  const GraphMode mode = context.options.mode;
-  return graph.gradients.empty() && (mode == GraphMode::kTrain || mode == GraphMode::kGradients);
-}
-
 bool decompose(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   // What a decomposition adds may be composite too: until nothing is left.
@@ -18,7 +12,8 @@ bool decompose(Graph& graph, PassContext& context) {
     again = false;
     for (NodeId id : graph.order()) {
       const OpDef& op = *graph.node(id).op;
-      if (!op.decompose || (op.replaces_gradient && awaits_gradients(graph, context))) continue;
+      // What stands beside an op as its gradient is read by `differentiate`.
+      if (!op.decompose || (op.replaces_gradient && context.awaits_gradients(graph))) continue;
       Builder& b = rewriter.before(id);
       const Node node = graph.node(id);  // a copy: the graph's storage grows
       rewriter.replace_node(id, op.decompose(b, node));

@@ -26,12 +26,17 @@ struct PassContext {
   std::string_view pass;                              // its own name, for provenance
   std::map<std::string, std::int64_t> counters = {};  // shown in the stage record
   std::vector<NearMiss> near_misses = {};             // ... by `inspect --explain`
-  Watch watch = {};  // asked to stop, the manager begins no other pass
+  Watch watch = {};               // asked to stop, the manager begins no other pass
+  const Graph* around = nullptr;  // of a pass that runs in a body: the model's graph; else null
 
   void count(std::string_view what, std::int64_t n = 1) { counters[std::string(what)] += n; }
   void near_miss(const Node& node, std::string reason) {
     near_misses.push_back({.node = node.name, .reason = std::move(reason)});
   }
+  // Whether `differentiate` has been at the model's graph, and whether it comes behind. `graph` is
+  // the one that the pass runs on: that graph, or a body in it.
+  bool has_gradients(const Graph& graph) const;
+  bool awaits_gradients(const Graph& graph) const;
 };
 
 // `run` returns whether it changed the graph; a second run right after must return false.

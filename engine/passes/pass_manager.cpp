@@ -11,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/saturating.h"
 #include "engine/core/text.h"
+#include "engine/passes/bodies.h"
 
 namespace trainscope {
 namespace {
@@ -57,20 +58,11 @@ bool run_in_graph(const Pass& pass, Graph& graph, PassContext& context);
 
 // Bodies nest as deep as the model's do.
 bool run_in_bodies(const Pass& pass, Graph& graph, PassContext& context) {
-  bool changed = false;
-  for (NodeId id : graph.order()) {
-    const Attributes attributes = std::as_const(graph).node(id).attributes;
-    for (const auto& [name, attribute] : attributes.map()) {
-      const auto* shared = std::get_if<SharedGraph>(&attribute);
-      if (shared == nullptr) continue;
-      Graph body = **shared;
-      if (!run_in_graph(pass, body, context)) continue;
-      body = body.compacted();
-      body.notes = {};
-      graph.node(id).attributes.set(name, std::make_shared<const Graph>(std::move(body)));
-      changed = true;
-    }
-  }
+  const Graph* around = context.around;
+  if (around == nullptr) context.around = &graph;
+  const bool changed =
+      change_bodies(graph, [&](Graph& body) { return run_in_graph(pass, body, context); });
+  context.around = around;
   return changed;
 }
 

@@ -261,7 +261,7 @@ bool run_precision(Graph& graph, PassContext& context) {
   const StepPrecision wanted = context.options.precision;
   if (wanted == StepPrecision::kF32) return false;
   const DType low = wanted == StepPrecision::kBF16 ? DType::kBF16 : DType::kF16;
-  if (!graph.gradients.empty() || has_low_values(graph, low)) return false;
+  if (context.has_gradients(graph) || has_low_values(graph, low)) return false;
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   MixedPrecision(rewriter, context, low).run();
   return rewriter.changed();

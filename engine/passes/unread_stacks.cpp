@@ -11,13 +11,6 @@
 namespace trainscope {
 namespace {
 
-bool waits_for_gradients(const Graph& graph, const PassContext& context) {
-  const GraphMode mode = context.options.mode;
-  if (mode != GraphMode::kTrain && mode != GraphMode::kGradients) return false;
-  return std::ranges::all_of(graph.order(),
-                             [&](NodeId id) { return graph.node(id).phase == Phase::kForward; });
-}
-
 bool is_loop(const Node& node) { return is_op(node, kTrainscopeDomain, "Loop"); }
 
 // The outputs that stay, by their places.
@@ -55,7 +48,7 @@ void keep_outputs(Rewriter& rewriter, NodeId id, const std::vector<std::size_t>&
 }  // namespace
 
 void remove_unread_stacks(Rewriter& rewriter, PassContext& context) {
-  if (waits_for_gradients(rewriter.graph(), context)) return;
+  if (context.awaits_gradients(rewriter.graph())) return;
   rewriter.set_rule("unread stacks", "What nobody reads of the trips of a loop is not kept.");
   for (const NodeId id : rewriter.graph().order()) {
     const Node& node = std::as_const(rewriter).graph().node(id);
