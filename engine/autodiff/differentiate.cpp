@@ -1,5 +1,7 @@
 // differentiate: appends the backward graph, made of the gradient rules of the op table.
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/autodiff/alternate.h"
@@ -7,7 +9,10 @@
 #include "engine/autodiff/late_nodes.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/ir/rewriter.h"
 #include "engine/ir/well_known.h"
+#include "engine/ops/rules/straight_through.h"
+#include "engine/passes/bodies.h"
 #include "engine/passes/pass.h"
 
 namespace trainscope {
@@ -29,8 +34,20 @@ void take_back_name(Graph& graph, ValueId result, const std::string& name) {
   if (aside) graph.rename(result, graph.unique_name(name));
 }
 
-// They have said what they are there for.
-void release_user_gradients(Graph& graph, PassContext& context) {
+// Tells nodes with bodies, also of bodies, that steps in these pass gradients on. Whether there are
+// any.
+bool pass_straight_in_bodies(Graph& graph) {
+  bool changed = false;
+  for (const NodeId id : graph.order()) {
+    if (!std::as_const(graph).node(id).op->body) continue;
+    graph.node(id).attributes.set(kStraightThrough, std::int64_t{1});
+    changed = true;
+  }
+  return change_bodies(graph, pass_straight_in_bodies) || changed;
+}
+
+// They have said what they are there for, in bodies too. Whether there were any.
+bool release_user_gradients(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   for (NodeId id : graph.order()) {
     if (!graph.node(id).op->replaces_gradient) continue;
@@ -48,14 +65,16 @@ void release_user_gradients(Graph& graph, PassContext& context) {
     for (std::size_t i = 0; i < results.size(); ++i) take_back_name(graph, results[i], names[i]);
     context.count("gradients of the user");
   }
+  const bool in_bodies = change_bodies(
+      graph, [&context](Graph& body) { return release_user_gradients(body, context); });
+  return rewriter.changed() || in_bodies;
 }
 
 bool run_differentiate(Graph& graph, PassContext& context) {
+  if (graph.loss == kNoValue || !context.awaits_gradients(graph)) return false;
+  if (context.options.straight_through) pass_straight_in_bodies(graph);
   const bool trains = context.options.mode == GraphMode::kTrain;
-  const bool wanted = trains || context.options.mode == GraphMode::kGradients;
-  if (!wanted || graph.loss == kNoValue || !graph.gradients.empty()) return false;
   if (trains && !context.options.alternation.empty()) {
-    if (graph.find(kLearningRateInput) != kNoValue) return false;  // their updates are there
     append_alternation(graph, context);
     release_user_gradients(graph, context);
     return true;

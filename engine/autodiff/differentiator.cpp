@@ -15,15 +15,10 @@
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
 #include "engine/ir/well_known.h"
+#include "engine/ops/rules/straight_through.h"
 
 namespace trainscope {
 namespace {
-
-// Of the model: its gradient is what a straight-through estimator takes for that of the identity
-// (Bengio, Leonard, Courville 2013). What passes and decompositions round is meant to have none.
-bool is_own_step(const Node& node) {
-  return node.op->piecewise_constant && node.provenance.pass == kImportPass;
-}
 
 // Reverse-mode differentiation over the linear order: no recursion. Contributions to a value's
 // gradient are added up as they arise, so that two of them are in memory at most.
@@ -64,9 +59,9 @@ class Differentiator {
 
   static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
-  bool passes_straight(const Node& node) const { return straight_through_ && is_own_step(node); }
+  bool is_straight(const Node& node) const { return straight_through_ && passes_straight(node); }
   bool has_no_gradient(const Node& node) const {
-    return node.op->differentiable == Differentiable::kNo && !passes_straight(node);
+    return node.op->differentiable == Differentiable::kNo && !is_straight(node);
   }
 
   // Values through which a target can influence something.
@@ -106,7 +101,7 @@ class Differentiator {
       any = any || wanted[i];
     }
     if (!any || has_no_gradient(node)) return;
-    if (passes_straight(node)) return add_contribution(b, node.inputs[0], dy[0]);
+    if (is_straight(node)) return add_contribution(b, node.inputs[0], dy[0]);
     GradArgs args{.b = b,
                   .node = node,
                   .x = node.inputs,

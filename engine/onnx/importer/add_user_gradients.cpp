@@ -13,11 +13,12 @@ namespace trainscope {
 // The node's results get names of their own; the node that is given has those of before.
 std::optional<SourceNode> Importer::take_user_gradient(SourceNode& node) {
   if (options_.gradients == nullptr || is_stage_ || !node.may_have_gradient) return std::nullopt;
-  if (outer_ != nullptr) return std::nullopt;  // nodes in bodies keep theirs
   const GradientFunction* gradient = options_.gradients->find(node.domain, node.op, node.opset);
   if (gradient == nullptr) return std::nullopt;
   node.may_have_gradient = false;
-  used_gradients_.insert(gradient);
+  Importer* outermost = this;
+  while (outermost->outer_ != nullptr) outermost = outermost->outer_;
+  outermost->used_gradients_.insert(gradient);
   require(node.inputs.size() <= gradient->inputs && node.outputs.size() <= gradient->outputs,
           ErrorCode::kBadInput,
           "{}: the gradient of {} is for {} inputs and {} outputs, node '{}' has {} and {}",

@@ -10,6 +10,7 @@
 #include "engine/core/text.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/straight_through.h"
 #include "engine/ops/rules/traits.h"
 
 namespace trainscope {
@@ -155,7 +156,9 @@ std::vector<OpDef> loop_ops() {
                       {"max_trips", "for how many trips there is room"},
                       {"condition",
                        "1: the body's last output says whether another one follows; 0"},
-                      {"reverse", "1: the last trip runs first; 0"}},
+                      {"reverse", "1: the last trip runs first; 0"},
+                      {kStraightThrough,
+                       "1: Round, Floor, Ceil and Sign of the body pass gradients on; 0"}},
        .shape = loop_shape,
        .gradient = loop_gradient,
        .body = loop_body,

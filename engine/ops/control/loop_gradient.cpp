@@ -10,6 +10,7 @@
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/control/loop.h"
+#include "engine/ops/rules/straight_through.h"
 
 namespace trainscope {
 namespace {
@@ -17,7 +18,8 @@ namespace {
 // Reverse mode over the body's nodes, computed once more in another graph.
 class BodyGradient {
  public:
-  BodyGradient(const Graph& body, Builder& inside) : body_(body), b_(inside) {}
+  BodyGradient(const Graph& body, Builder& inside, bool straight_through)
+      : body_(body), b_(inside), straight_through_(straight_through) {}
 
   // What stands for a value of the body in the other graph.
   void set_copy(ValueId of, ValueId copy) { copies_[of] = copy; }
@@ -45,12 +47,17 @@ class BodyGradient {
            is_float(body_.value(v).type.dtype);
   }
 
+  bool is_straight(const Node& node) const { return straight_through_ && passes_straight(node); }
+  bool has_no_gradient(const Node& node) const {
+    return node.op->differentiable == Differentiable::kNo && !is_straight(node);
+  }
+
   void find_dependents(const std::vector<NodeId>& order, const std::vector<ValueId>& active) {
     depends_.assign(body_.value_capacity(), false);
     for (const ValueId v : active) depends_[static_cast<std::size_t>(v)] = true;
     for (const NodeId id : order) {
       const Node& node = body_.node(id);
-      if (node.op->differentiable == Differentiable::kNo) continue;
+      if (has_no_gradient(node)) continue;
       const bool any = std::ranges::any_of(node.inputs, [this](ValueId v) { return is_wanted(v); });
       for (const ValueId v : node.outputs) {
         if (any && v != kNoValue) depends_[static_cast<std::size_t>(v)] = true;
@@ -94,7 +101,8 @@ class BodyGradient {
     for (std::size_t i = 0; i < count; ++i) wanted[i] = is_wanted(original.inputs[i]);
     const bool any = std::any_of(wanted.get(), wanted.get() + count, [](bool w) { return w; });
     const bool reached = std::ranges::any_of(dy, [](ValueId v) { return v != kNoValue; });
-    if (!any || !reached || node.op->differentiable == Differentiable::kNo) return;
+    if (!any || !reached || has_no_gradient(node)) return;
+    if (is_straight(node)) return add(original.inputs[0], dy[0]);
     require_supported(node.op->gradient != nullptr, "{} '{}' in its body has no gradient",
                       node.op->name, printable(node.name));
     const Values dx = node.op->gradient({.b = b_,
@@ -111,6 +119,7 @@ class BodyGradient {
 
   const Graph& body_;
   Builder& b_;
+  bool straight_through_;
   std::map<ValueId, ValueId> copies_;
   std::map<NodeId, NodeId> node_copies_;
   std::map<ValueId, ValueId> sums_;
@@ -126,7 +135,7 @@ class LoopGradient {
         form_(g.node.attributes),
         body_(form_.body),
         inside_(graph_, g.b.ops()),
-        gradient_(body_, inside_) {
+        gradient_(body_, inside_, g.node.attributes.integer(kStraightThrough, 0) != 0) {
     inside_.set_provenance({.sources = g.node.provenance.sources, .pass = "differentiate"});
   }
 

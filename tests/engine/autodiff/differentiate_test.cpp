@@ -295,6 +295,24 @@ TEST_CASE("differentiate: steps pass gradients straight through where that is as
   }
 }
 
+TEST_CASE("differentiate: steps in the body of a loop pass gradients straight through too") {
+  const std::string text =
+      "(float[3] x) => (float[3] y) <float[3] w = {1,2,3}, int64 trips = {2}, bool go = {1}> { a = "
+      "Mul(x, w)  s = Loop <body = b (int64 i, bool c, float[3] h) => (bool d, float[3] n) { d = "
+      "Identity(c) p = Mul(h, w) n = Round(p) }> (trips, go, a)  y = Tanh(s) }";
+  TrainingOptions options = gradients();
+  options.gradient_of = {"s", "a"};
+  options.straight_through = true;
+  const Graph g = differentiated(text, options);
+  const Tensors inputs = random_inputs(g, 3);
+  const Tensors results = results_of(g, inputs);
+  const auto ds = results.at("d s").values<double>();
+  for (std::size_t i = 0; i < ds.size(); ++i) {
+    const double w = inputs.at("w").values<double>()[i];
+    CHECK(results.at("d a").values<double>()[i] == doctest::Approx(ds[i] * w * w));
+  }
+}
+
 TEST_CASE("differentiate: what a decomposition rounds passes nothing on") {
   // GridSample takes the floor of a place: its gradient by the grid is that of the weights alone.
   TrainingOptions options = gradients();

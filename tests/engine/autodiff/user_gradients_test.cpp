@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "tests/support/graph_text.h"
 
@@ -29,11 +30,23 @@ CompileOptions training_of(std::string_view gradients, std::vector<std::string> 
   return options;
 }
 
+// Also in the bodies of nodes.
+int count_everywhere(const Graph& graph, std::string_view op) {
+  int count = count_ops(graph, op);
+  for (const NodeId id : graph.order()) {
+    for (const auto& [name, attribute] : graph.node(id).attributes.map()) {
+      const auto* body = std::get_if<SharedGraph>(&attribute);
+      if (body != nullptr) count += count_everywhere(**body, op);
+    }
+  }
+  return count;
+}
+
 // Gradients of the model after the default passes.
 Tensors results(std::string_view text, std::string_view gradients, std::vector<std::string> of) {
   const Stages made = stages(text, training_of(gradients, std::move(of)));
   const Graph& last = made.back().graph;
-  CHECK(count_ops(last, "UserGradient") == 0);
+  CHECK(count_everywhere(last, "UserGradient") == 0);
   return results_of(last, random_inputs(last, 3));
 }
 
@@ -41,6 +54,12 @@ constexpr std::string_view kTanh =
     "(float[2,3] x) => (float[2,3] y) <float[3] w = {0.1, 0.2, 0.3}> { a = Mul(x, w)  b = Tanh(a)  "
     "y "
     "= Mul(b, x) }";
+
+// Each of three trips takes h to tanh(h w).
+constexpr std::string_view kLoop =
+    "(float[2,3] x) => (float[2,3] y) <float[3] w = {0.5, 0.7, -0.9}, int64 trips = {3}, bool go = "
+    "{1}> { z = Mul(x, w)  y = Loop <body = b (int64 i, bool c, float[2,3] h) => (bool d, "
+    "float[2,3] n) { d = Identity(c) p = Mul(h, w) n = Tanh(p) }> (trips, go, z) }";
 
 }  // namespace
 
@@ -104,6 +123,38 @@ TEST_CASE("user gradients: ops that the importer writes with others have them to
     }
     CHECK(of.at("d w").values<float>()[j] == doctest::Approx(want));
   }
+}
+
+TEST_CASE("user gradients: the nodes of a loop's body have them too") {
+  const Tensors own = results(kLoop, "", {"z", "y"});
+  const Tensors same = results(kLoop,
+                               "Tanh_grad (x, y, dy) => (dx) {\n one = Constant <value_float = "
+                               "1.0> ()\n square = Mul (y, y)\n"
+                               " slope = Sub (one, square)\n dx = Mul (dy, slope) }",
+                               {"z", "y"});
+  for (const char* name : {"d z", "d w", "loss"}) {
+    CHECK(difference(same.at(name), own.at(name)) < 1e-6);
+  }
+  const Tensors passed_on =
+      results(kLoop, "Tanh_grad (x, y, dy) => (dx) { dx = Identity (dy) }", {"z", "y"});
+  CHECK(difference(passed_on.at("loss"), own.at("loss")) == 0.0);
+  const Tensor given = random_inputs(graph(kLoop), 3).at("w");
+  const auto w = given.values<float>();
+  for (std::size_t i = 0; i < 6; ++i) {
+    const float dy = passed_on.at("d y").values<float>()[i];
+    const float of_trips = w[i % 3] * w[i % 3] * w[i % 3];
+    CHECK(passed_on.at("d z").values<float>()[i] == doctest::Approx(dy * of_trips));
+  }
+}
+
+TEST_CASE("user gradients: in a body they stay until the whole graph has its gradients") {
+  const CompileOptions options = training_of("Tanh_grad (x, y, dy) => (dx) { dx = Neg (dy) }");
+  Graph start = graph(kLoop, options.import);
+  REQUIRE(count_everywhere(start, "UserGradient") == 1);
+  const Graph before = passed(start, {"decompose"}, options.training);
+  CHECK(count_everywhere(before, "UserGradient") == 1);
+  start.gradients.push_back({.of = start.find("z"), .gradient = start.find("y")});
+  CHECK(count_everywhere(passed(start, {"decompose"}, options.training), "UserGradient") == 0);
 }
 
 TEST_CASE("user gradients: evaluation and inference have none") {
