@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 
 #include "cli/flags/toml_file.h"
@@ -41,6 +42,11 @@ Json resolved_options(const Invocation& invocation, const LossOptions& loss, con
   resolved["threads"] = invocation.threads();
   if (sizes.batch > 0) resolved["batch"] = sizes.batch;
   if (sizes.sequence > 0) resolved["seq"] = sizes.sequence;
+  // A run goes on from another folder, too.
+  for (const std::string_view file : {"gradients", "parameters"}) {
+    if (!settings.all().contains(file) || !settings.has(file)) continue;
+    resolved[std::string(file)] = std::filesystem::absolute(settings.text(file)).string();
+  }
   Json options = Json::object({{"model", invocation.argument(0)}});
   for (auto& [name, value] : resolved) options.set(name, std::move(value));
   return options;

@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -103,13 +107,17 @@ Json alternation_json(const TrainingOptions& training) {
   return losses;
 }
 
-// By file name, which is what a message shows: plugins may have moved.
+// By file name, which is what a message shows: plugins may have moved. Those of one name have their
+// hashes side by side, in an order that is not that of loading.
 Json plugin_hashes() {
-  Json hashes = Json::object();
+  std::map<std::string, std::set<std::string>> hashes;
   for (const LoadedPlugin* plugin : loaded_plugins()) {
-    hashes.set(plugin->file.filename().string(), hash_hex(plugin->hash));
+    hashes[plugin->file.filename().string()].insert(hash_hex(plugin->hash));
   }
-  return hashes;
+  Json json = Json::object();
+  for (const auto& [name, of_name] : hashes)
+    json.set(name, fmt::format("{}", fmt::join(of_name, " ")));
+  return json;
 }
 
 // What does not keep a run from going on. With the same bits for any number of threads these do not

@@ -107,8 +107,8 @@ class PluginTest(unittest.TestCase):
         labels = (x[:, 0] > 0).astype("int64") + (x[:, 1] > 0.5)
         numpy.savez(path, x=x, labels=labels.astype("int64"))
 
-    def run_program(self, *words, code=0):
-        done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, cwd=self.folder,
+    def run_program(self, *words, code=0, folder=None):
+        done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, cwd=folder or self.folder,
                               check=False, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
         self.assertEqual(code, done.returncode, done.stdout + done.stderr)
         return done
@@ -308,16 +308,37 @@ class PluginTest(unittest.TestCase):
         done = self.run_program("inspect", self.model, "--plugin", library, "--plugin", copy, code=BAD_INPUT)
         self.assertIn("op Twice: there is an op of this name in com.example", done.stderr)
 
+    def test_plugins_of_one_file_name(self):
+        """A run's settings hold both hashes, whichever is loaded first."""
+        words = []
+        for place, plugin in (("one", self.example), ("two", self.compile("other", PLAIN.replace("CHANGE", "")))):
+            (self.folder / place).mkdir()
+            library = self.folder / place / "same.so"
+            shutil.copy(plugin, library)
+            words.append(["--plugin", library])
+        for run, order in (("there", words), ("back", reversed(words))):
+            self.train(run, *sum(order, []), "--steps", 2)
+            manifest = json.loads((self.folder / run / "manifest.json").read_text(encoding="utf-8"))
+            hashes = sorted(plugin["xxh3"] for plugin in manifest["model"]["plugins"])
+            self.assertEqual(2, len(set(hashes)))
+            checkpoint = self.folder / run / "checkpoints/step-00000002"
+            settings = "".join(file.read_text(encoding="utf-8") for file in checkpoint.glob("*.json"))
+            self.assertIn(" ".join(hashes), settings)
+        self.run_program("train", "--resume", "back", "--steps", 4)
+
     def test_gradients_of_the_user(self):
         gradients = self.folder / "grads.txt"
         gradients.write_text("Relu_grad (x, y, dy) => (dx) {\n  dx = Identity (dy)\n}\n", encoding="utf-8")
         model = self.plain_model()
         self.train("own", "--steps", 4, model=model)
-        self.train("given", "--gradients", gradients, "--steps", 4, "--save-every", 2, model=model)
+        self.train("given", "--gradients", gradients.name, "--steps", 4, "--save-every", 2, model=model)
         self.assertEqual(self.losses("own")[0], self.losses("given")[0])
         self.assertNotEqual(self.losses("own")[2:], self.losses("given")[2:])
         self.assertIn("UserGradient", self.run_program("inspect", "given", "--stage", "imported").stdout)
         self.run_program("at", "given", "--step", "3", "--value", "h1")
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        self.run_program("train", "--resume", self.folder / "given", "--steps", 5, folder=elsewhere)
         gradients.write_text("Relu_grad (x, y, dy) => (dx) {\n  dx = Neg (dy)\n}\n", encoding="utf-8")
         done = self.run_program("at", "given", "--step", "3", "--value", "h1", code=BAD_INPUT)
         self.assertIn("have changed since the run", done.stderr)
