@@ -2,11 +2,10 @@
 // larger than it is takes no memory. Each is refused with one message, exit code 3.
 #include <doctest/doctest.h>
 
-#include <fstream>
-
 #include "tests/datasets/archive_tools.h"
 #include "tests/datasets/bad_file.h"
 #include "tests/datasets/dataset_tools.h"
+#include "tests/support/memory_peak.h"
 
 namespace trainscope {
 namespace {
@@ -30,31 +29,11 @@ std::string safetensors_of(std::string_view header, std::string_view data = "") 
   return little<std::uint64_t>(header.size()) + std::string(header) + std::string(data);
 }
 
-// How much more memory than at its begin was resident at once.
-class MemoryPeak {
- public:
-  MemoryPeak() {
-    std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
-    begin_ = peak();
-  }
-  std::int64_t mib() const { return (peak() - begin_) >> 10; }
-
- private:
-  static std::int64_t peak() {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6));
-    }
-    return 0;
-  }
-  std::int64_t begin_ = 0;
-};
-
 // A sanitizer's own memory comes on top.
 #ifdef __SANITIZE_ADDRESS__
-constexpr std::int64_t kMostMib = 500;
+constexpr std::int64_t kMostBytes = std::int64_t{500} << 20;
 #else
-constexpr std::int64_t kMostMib = 32;
+constexpr std::int64_t kMostBytes = std::int64_t{32} << 20;
 #endif
 
 // Grey images of 9 x 7 pixels in classes "a" and "b".
@@ -144,11 +123,11 @@ TEST_CASE("bad files: npz") {
       {npz_of("<f4", "(16777216, 2)", std::string(128 << 20, '\0'), 8),
        "has 2 examples"},  // a bomb
   };
-  const MemoryPeak memory;  // the bomb has been made by now
+  const test::MemoryPeak memory;  // the bomb has been made by now
   check_bad_files("d.npz", files, [](const BadPlace& place) {
     return opening_error(source("tensors", place.file), pair_options());
   });
-  CHECK(memory.mib() < kMostMib);  // none took what it claimed to be
+  CHECK(memory.bytes() < kMostBytes);  // none took what it claimed to be
 }
 
 TEST_CASE("bad files: safetensors") {
@@ -204,11 +183,11 @@ TEST_CASE("bad files: safetensors") {
        "tensor 'y' overlaps the one before it: it begins at byte 0, that ends at 16"},
       {safetensors_of(x_of(R"("data_offsets":[0,16])"), data), "'labels' is missing"},
   };
-  const MemoryPeak memory;
+  const test::MemoryPeak memory;
   check_bad_files("d.safetensors", files, [](const BadPlace& place) {
     return opening_error(source("tensors", place.file), pair_options());
   });
-  CHECK(memory.mib() < kMostMib);
+  CHECK(memory.bytes() < kMostBytes);
 }
 
 TEST_CASE("bad files: idx") {
@@ -290,7 +269,7 @@ TEST_CASE("bad files: images") {
       {get(kImages / "cmyk.jpg"), "CMYK"},
       {get(kImages / "wide.png"), "pixels, 'x' takes 9 x 7"},
   };
-  const MemoryPeak memory;
+  const test::MemoryPeak memory;
   check_bad_files("1.png", files, [](const BadPlace& place) {
     fs::create_directories(place.folder / "set/a");
     fs::create_directories(place.folder / "set/b");
@@ -302,7 +281,7 @@ TEST_CASE("bad files: images") {
       read_batch(*data, Split::kTrain, 0, {0, 1});
     });
   });
-  CHECK(memory.mib() < kMostMib);
+  CHECK(memory.bytes() < kMostBytes);
 }
 
 }  // namespace trainscope

@@ -1,9 +1,7 @@
 // Ops that the importer writes with others: their gradients against f64 central differences of
 // sum(cotangent * output), by every subset of the float inputs.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +10,6 @@
 
 namespace trainscope::test {
 namespace {
-
-constexpr double kBound = 1e-6;       // relative, of all probed elements
-constexpr double kSameBound = 1e-12;  // of a gradient when fewer inputs are asked for
 
 constexpr std::string_view kNew = R"("" : 28)";
 
@@ -157,11 +152,11 @@ constexpr ModelCase kCases[] = {
 };
 
 // Every subset of the inputs but all of them.
-std::vector<std::vector<std::string>> subsets_of(const std::vector<std::string>& inputs) {
+std::vector<InputSubset> subsets_of(const InputSubset& inputs) {
   const std::size_t n = inputs.size();
-  std::vector<std::vector<std::string>> subsets;
+  std::vector<InputSubset> subsets;
   for (std::size_t bits = 1; bits + 1 < (std::size_t{1} << n); ++bits) {
-    std::vector<std::string> some;
+    InputSubset some;
     for (std::size_t k = 0; k < n; ++k) {
       if ((bits >> k & 1) != 0) some.push_back(inputs[k]);
     }
@@ -173,32 +168,7 @@ std::vector<std::vector<std::string>> subsets_of(const std::vector<std::string>&
 }  // namespace
 
 TEST_CASE("composite gradients: those of what an op is written with, checked by differences") {
-  double worst = 0.0;
-  int checked = 0;
-  int subsets = 0;
-  for (const ModelCase& each : kCases) {
-    CAPTURE(each.name);
-    const ModelProbe probe(each);
-    const std::vector<std::string> inputs = probe.float_inputs();
-    CHECK_FALSE(inputs.empty());
-    const TensorsByName gradients = probe.gradients(inputs);
-    for (const auto& [input, gradient] : gradients) {
-      CAPTURE(input);
-      const double error = probe.error(input, gradient);
-      CHECK(error <= kBound);
-      worst = std::max(worst, error);
-      ++checked;
-    }
-    for (const std::vector<std::string>& some : subsets_of(inputs)) {
-      CAPTURE(some);
-      for (const auto& [input, gradient] : probe.gradients(some)) {
-        CHECK(relative_difference(gradient, gradients.at(input)) <= kSameBound);
-      }
-      ++subsets;
-    }
-  }
-  MESSAGE(fmt::format("{} gradients of {} models, largest relative error {:.1e}; {} subsets",
-                      checked, std::size(kCases), worst, subsets));
+  check_gradients(kCases, subsets_of);
 }
 
 }  // namespace trainscope::test

@@ -1,9 +1,7 @@
 // If, Loop and Scan: their gradients against f64 central differences of sum(cotangent * output), by
 // every float input at once and one by one.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +10,6 @@
 
 namespace trainscope::test {
 namespace {
-
-constexpr double kBound = 1e-6;       // relative, of all probed elements
-constexpr double kSameBound = 1e-12;  // of a gradient when one input is asked for
 
 constexpr std::string_view kOpsets = R"("" : 17)";
 
@@ -99,28 +94,16 @@ constexpr ModelCase kCases[] = {
      "int64 trips = {2}, float zero = {0}"},
 };
 
+std::vector<InputSubset> each_alone(const InputSubset& inputs) {
+  std::vector<InputSubset> subsets;
+  for (const std::string& input : inputs) subsets.push_back({input});
+  return subsets;
+}
+
 }  // namespace
 
 TEST_CASE("control flow: gradients through If, Loop and Scan, checked by differences") {
-  double worst = 0.0;
-  int checked = 0;
-  for (const ModelCase& each : kCases) {
-    CAPTURE(each.name);
-    const ModelProbe probe(each);
-    const std::vector<std::string> inputs = probe.float_inputs();
-    CHECK_FALSE(inputs.empty());
-    const TensorsByName gradients = probe.gradients(inputs);
-    for (const auto& [input, gradient] : gradients) {
-      CAPTURE(input);
-      const double error = probe.error(input, gradient);
-      CHECK(error <= kBound);
-      worst = std::max(worst, error);
-      ++checked;
-      CHECK(relative_difference(probe.gradients({input}).at(input), gradient) <= kSameBound);
-    }
-  }
-  MESSAGE(fmt::format("{} gradients of {} models, largest relative error {:.1e}", checked,
-                      std::size(kCases), worst));
+  check_gradients(kCases, each_alone);
 }
 
 }  // namespace trainscope::test

@@ -1,6 +1,7 @@
 // Models of a few nodes, drawn inputs, central differences.
 #include "tests/engine/check/model_probe.h"
 
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +17,8 @@ namespace {
 
 constexpr double kStep = 1e-4;
 constexpr std::uint64_t kSeed = 19;
+constexpr double kDifferenceBound = 1e-6;  // relative, of all probed elements
+constexpr double kSubsetBound = 1e-12;     // of a gradient when fewer inputs are asked for
 
 double dot(const Tensor& a, const Tensor& b) {
   double sum = 0.0;
@@ -131,6 +134,37 @@ TensorsByName ModelProbe::bound_in(const Graph& graph) const {
 
 double relative_difference(const Tensor& a, const Tensor& b) {
   return std::sqrt(squared_distance(a, b) / std::max(1e-12, dot(b, b)));
+}
+
+void check_gradients(
+    std::span<const ModelCase> cases,
+    const std::function<std::vector<InputSubset>(const InputSubset& all)>& subsets_of) {
+  double worst = 0.0;
+  int checked = 0;
+  int subsets = 0;
+  for (const ModelCase& each : cases) {
+    CAPTURE(each.name);
+    const ModelProbe probe(each);
+    const InputSubset inputs = probe.float_inputs();
+    CHECK_FALSE(inputs.empty());
+    const TensorsByName gradients = probe.gradients(inputs);
+    for (const auto& [input, gradient] : gradients) {
+      CAPTURE(input);
+      const double error = probe.error(input, gradient);
+      CHECK(error <= kDifferenceBound);
+      worst = std::max(worst, error);
+      ++checked;
+    }
+    for (const InputSubset& some : subsets_of(inputs)) {
+      CAPTURE(some);
+      for (const auto& [input, gradient] : probe.gradients(some)) {
+        CHECK(relative_difference(gradient, gradients.at(input)) <= kSubsetBound);
+      }
+      ++subsets;
+    }
+  }
+  MESSAGE(fmt::format("{} gradients of {} models, largest relative error {:.1e}; {} subsets",
+                      checked, cases.size(), worst, subsets));
 }
 
 }  // namespace trainscope::test

@@ -2,7 +2,9 @@
 // sum(cotangent * output).
 #pragma once
 
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,5 +54,14 @@ class ModelProbe {
 
 // |a - b| / |b|, of all elements.
 double relative_difference(const Tensor& a, const Tensor& b);
+
+// Some of the float inputs of a model.
+using InputSubset = std::vector<std::string>;
+
+// Checks the gradients of each case by all its float inputs at once against differences, and those
+// by each of the subsets alone against these. Tells how many there were and the largest error.
+void check_gradients(
+    std::span<const ModelCase> cases,
+    const std::function<std::vector<InputSubset>(const InputSubset& all)>& subsets_of);
 
 }  // namespace trainscope::test

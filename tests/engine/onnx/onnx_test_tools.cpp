@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <fstream>
 
 #include "engine/core/file.h"
 #include "engine/core/text.h"
@@ -189,25 +188,6 @@ void check_refused(std::span<const RefusedText> cases) {
   }
 }
 
-namespace {
-
-// A line such as "VmHWM:  123 kB" of the process's status; 0 when it is not there.
-std::int64_t status_bytes(std::string_view key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (!line.starts_with(key)) continue;
-    return std::strtoll(line.c_str() + key.size(), nullptr, 10) * 1024;
-  }
-  return 0;
-}
-
-}  // namespace
-
-ResourceWatch::ResourceWatch() : begin_(std::clock()) {
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
-  resident_bytes_ = status_bytes("VmHWM:");
-}
-
 std::string ResourceWatch::problem() const {
 #ifdef __SANITIZE_ADDRESS__
   constexpr int kFactor = 8;  // the sanitizers' own time and memory
@@ -217,7 +197,7 @@ std::string ResourceWatch::problem() const {
   constexpr double kMostSeconds = 60 * kFactor;  // hostile graphs would take hours
   constexpr std::int64_t kMostBytes = (std::int64_t{1} << 30) * kFactor;
   const double seconds = static_cast<double>(std::clock() - begin_) / CLOCKS_PER_SEC;
-  const std::int64_t bytes = status_bytes("VmHWM:") - resident_bytes_;
+  const std::int64_t bytes = memory_.bytes();
   if (seconds > kMostSeconds) return fmt::format("took {} s", seconds);
   return bytes > kMostBytes ? fmt::format("took {} bytes", bytes) : "";
 }

@@ -16,6 +16,7 @@
 #include "engine/core/error.h"
 #include "engine/ir/op_def.h"
 #include "engine/onnx/import.h"
+#include "tests/support/memory_peak.h"
 
 namespace trainscope::test {
 
@@ -83,13 +84,12 @@ void check_refused(std::span<const RefusedText> cases);
 // do not count, and memory.
 class ResourceWatch {
  public:
-  ResourceWatch();
   // "" within a minute and 1 GiB more than at the beginning, else what went beyond.
   std::string problem() const;
 
  private:
-  std::clock_t begin_;
-  std::int64_t resident_bytes_ = 0;
+  std::clock_t begin_ = std::clock();
+  MemoryPeak memory_;
 };
 
 // A new folder under the system's temporary one, removed with all it holds at the end.
