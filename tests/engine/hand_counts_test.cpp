@@ -46,7 +46,10 @@ std::vector<Workload> workloads() {
        12,
        256},
       {"w4", "gpt2", {{"size", std::string("124M")}, {"vocab", 50304}, {"context", 1024}}, 4, 64},
-      {"w5", "bert", {{"layers", 4}, {"context", 512}, {"dropout", 0.1}}, 8, 128}};
+      {"w5", "bert", {{"layers", 4}, {"context", 512}, {"dropout", 0.1}}, 8, 128},
+      {"w6-lstm", "lstm", {}, 16, 128},
+      {"gru", "lstm", {{"cell", std::string("gru")}, {"vocab", 100}, {"hidden", 64}}, 4, 16},
+      {"rnn", "lstm", {{"cell", std::string("rnn")}, {"vocab", 100}, {"hidden", 64}}, 4, 16}};
 }
 
 PlanRecord plan_of(const Workload& workload) {
@@ -136,6 +139,16 @@ double scores_of(const std::vector<std::int64_t>& y, std::int64_t keys, bool cau
   return causal ? all / 2.0 : all;
 }
 
+// Products of x [T, N, D] and of the state by the weights of each unit [1, gates H, D] and [1,
+// gates H, H], and functions of each unit.
+double cell(const Counted& c, std::uint32_t x, double products, double functions) {
+  const std::vector<std::int64_t> steps = c.in(x);
+  const double rows = static_cast<double>(steps[0] * steps[1]);
+  const double weights = static_cast<double>(c.in_elements(x + 1) + c.in_elements(x + 2));
+  return 2.0 * products * rows * weights +
+         functions * rows * static_cast<double>(c.in(x + 2).back());
+}
+
 using Flops = double (*)(const Counted&);
 double elements_of_out(const Counted& c) { return static_cast<double>(c.out_elements(0)); }
 double elements_of_in(const Counted& c) { return static_cast<double>(c.in_elements(0)); }
@@ -211,6 +224,19 @@ const std::map<std::string, Flops>& flops_by_op() {
       {"BatchNormalization",
        [](const Counted& c) { return (1.0 + 3 + 2 + 2) * elements_of_in(c); }},
       {"GatherGrad", elements_of_in},
+      // tanh; the sum of both gradients, 1 - y^2 by it (3), the bias's sum.
+      {"Rnn", [](const Counted& c) { return cell(c, 0, 1, 16.0); }},
+      {"RnnGrad", [](const Counted& c) { return cell(c, 3, 2, 1.0 + 3 + 1); }},
+      // Three sigmoids of 12, two tanh, c = f c + i g (3), h = o tanh(c).
+      {"Lstm", [](const Counted& c) { return cell(c, 0, 1, 3.0 * 12 + 2 * 16 + 3 + 1); }},
+      // The sum; tanh(c) again; do (1 + 3); dc += dh o (1 - tanh^2) (1 + 3 + 1); di, df and dg (1 +
+      // 3 each); dc f; sums of four biases.
+      {"LstmGrad", [](const Counted& c) { return cell(c, 5, 2, 1.0 + 16 + 4 + 5 + 12 + 1 + 4); }},
+      // Two sigmoids, tanh, r by the product, (1 - z) g + z h (4).
+      {"Gru", [](const Counted& c) { return cell(c, 0, 1, 2.0 * 12 + 16 + 1 + 4); }},
+      // The sum; dz = dh (h - g) and dg = dh (1 - z) (2 + 3 each); dr (1 + 3); its product's; z dh
+      // and its sum (2); sums of three biases.
+      {"GruGrad", [](const Counted& c) { return cell(c, 4, 2, 1.0 + 5 + 5 + 4 + 1 + 2 + 3); }},
       // m: 3, v: 4, root 4, correction and epsilon 2, division 4, rate and decay 3.
       {"AdamWStep",
        [](const Counted& c) { return (3.0 + 4 + 4 + 2 + 4 + 3) * updated_elements(c, 4); }},
@@ -222,7 +248,8 @@ const std::map<std::string, Flops>& flops_by_op() {
 
 // Moves bytes alone.
 const std::set<std::string>& movers() {
-  static const std::set<std::string> kMovers = {"Gather", "Slice", "SliceGrad", "Expand"};
+  static const std::set<std::string> kMovers = {"Gather", "Slice", "SliceGrad", "Expand",
+                                                "Transpose"};
   return kMovers;
 }
 

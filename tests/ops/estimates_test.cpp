@@ -85,7 +85,8 @@ TEST_CASE("estimates: every kernel's are at least its outputs' bytes") {
   }
   for (std::string_view name :
        {"conv.own", "conv.onednn", "conv.pointwise", "matmul.own", "multi_matmul.own",
-        "compact_matmul.own", "attention.own", "matmul.own_upcast", "max_pool_grad.onednn"}) {
+        "compact_matmul.own", "attention.own", "matmul.own_upcast", "max_pool_grad.onednn",
+        "rnn.own", "rnn_grad.own", "lstm.own", "lstm_grad.own", "gru.own", "gru_grad.own"}) {
     CAPTURE(name);
     CHECK(estimated.contains(name));
   }

@@ -44,26 +44,32 @@ Params cell_params(const OpArgs& args) {
   return recurrent_params(args, kForm);
 }
 
-// The weights of every step and unit, by all that it is given, and its functions.
-std::int64_t cell_flops(const CellForm& form, const CellSizes& sizes) {
-  const std::int64_t cells =
-      saturating_multiply(sizes.directions * sizes.batch * sizes.hidden, sizes.time);
-  const std::int64_t products =
-      matmul_flops(saturating_multiply(cells, form.gates), sizes.width + sizes.hidden);
-  std::int64_t flops = saturating_multiply(cells, form.pointwise_flops);
-  add_saturating(flops, products);
-  return flops;
+// Units of all sequences, steps and directions.
+std::int64_t cell_count(const CellSizes& sizes) {
+  return saturating_multiply(sizes.directions * sizes.batch * sizes.hidden, sizes.time);
 }
 
+// The weights of every step and unit, by all that it is given.
+std::int64_t product_flops(const CellForm& form, const CellSizes& sizes) {
+  return matmul_flops(saturating_multiply(cell_count(sizes), form.gates),
+                      sizes.width + sizes.hidden);
+}
+
+// The products, and the functions of each unit.
 template <const CellForm& kForm>
 Cost cell_cost(const OpArgs& args) {
-  return with_flops(args, cell_flops(kForm, checked_cell_sizes(args, kForm, 0)));
+  const CellSizes sizes = checked_cell_sizes(args, kForm, 0);
+  std::int64_t flops = product_flops(kForm, sizes);
+  add_saturating(flops, saturating_multiply(cell_count(sizes), kForm.pointwise_flops));
+  return with_flops(args, flops);
 }
 // Each product's gradients are two products.
 template <const CellForm& kForm>
 Cost cell_grad_cost(const OpArgs& args) {
   const CellSizes sizes = checked_cell_sizes(args, kForm, kForm.gradient_first());
-  return with_flops(args, saturating_multiply(2, cell_flops(kForm, sizes)));
+  std::int64_t flops = saturating_multiply(2, product_flops(kForm, sizes));
+  add_saturating(flops, saturating_multiply(cell_count(sizes), kForm.gradient_flops));
+  return with_flops(args, flops);
 }
 
 // Of each unit at each step.

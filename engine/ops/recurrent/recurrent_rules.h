@@ -33,7 +33,10 @@ struct CellForm {
   int states = 1;              // h, and c of an LSTM
   bool saves = true;           // more than Y
   std::string_view functions;  // the defaults, of one direction
-  int pointwise_flops = 0;     // of a unit at a step
+  // Of a unit at a step beside the products, with the default functions: an addition or a
+  // multiplication 1, the sigmoid 12, tanh 16, what their gradients are of their results 3.
+  int pointwise_flops = 0;
+  int gradient_flops = 0;  // ... of the gradient
 
   constexpr int outputs() const { return 1 + states + (saves ? 1 : 0); }
   // Inputs of the gradient before those of the op: gradients of Y and the last states, Y, saved.
@@ -47,7 +50,8 @@ inline constexpr CellForm kRnnForm{.op = "Rnn",
                                    .states = 1,
                                    .saves = false,
                                    .functions = "Tanh",
-                                   .pointwise_flops = 10};
+                                   .pointwise_flops = 16,         // tanh
+                                   .gradient_flops = 1 + 3 + 1};  // dy + dh, tanh, the bias's sum
 inline constexpr CellForm kLstmForm{.op = "Lstm",
                                     .gradient = "LstmGrad",
                                     .gates = 4,
@@ -55,7 +59,10 @@ inline constexpr CellForm kLstmForm{.op = "Lstm",
                                     .states = 2,
                                     .saves = true,
                                     .functions = "Sigmoid Tanh Tanh",
-                                    .pointwise_flops = 60};
+                                    // 3 gates, g and tanh(c); f c + i g; o tanh(c).
+                                    .pointwise_flops = 3 * 12 + 2 * 16 + 3 + 1,
+                                    // dy + dh; tanh(c); o; dc; i, f, g; f dc; the bias's sums.
+                                    .gradient_flops = 1 + 16 + 4 + 5 + 3 * 4 + 1 + 4};
 inline constexpr CellForm kGruForm{.op = "Gru",
                                    .gradient = "GruGrad",
                                    .gates = 3,
@@ -63,7 +70,10 @@ inline constexpr CellForm kGruForm{.op = "Gru",
                                    .states = 1,
                                    .saves = true,
                                    .functions = "Sigmoid Tanh",
-                                   .pointwise_flops = 40};
+                                   // z, r and g; r times the state; (1 - z) g + z h.
+                                   .pointwise_flops = 2 * 12 + 16 + 1 + 4,
+                                   // dy + dh; z; g; r; r times the product; z dh; the bias's sums.
+                                   .gradient_flops = 1 + 5 + 5 + 4 + 1 + 2 + 3};
 
 struct CellSizes {
   std::int64_t directions = 0;

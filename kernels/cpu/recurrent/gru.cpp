@@ -4,6 +4,7 @@
 #include "kernels/cpu/recurrent/gru.h"
 
 #include "kernels/cpu/recurrent/cell_activation.h"
+#include "kernels/cpu/recurrent/recurrent_work.h"
 #include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
@@ -230,7 +231,10 @@ void run(const RunArgs& args) {
   run_directions<Plan<T>, Buffers<T>, Direction<T>>(args);
 }
 
-constexpr Kernel kGru{.name = "gru.own", .prepare = prepare<float>, .run = run<float>};
+constexpr Kernel kGru{.name = "gru.own",
+                      .prepare = prepare<float>,
+                      .run = run<float>,
+                      .estimate = estimate_steps<float, kGruGates>};
 
 }  // namespace
 
@@ -238,7 +242,10 @@ void add_gru(KernelTable& table) {
   table.add("Gru", DType::kF32, kGru);
   add_upcast<kGru>(table, "Gru", "gru.upcast");
   table.add("Gru", DType::kF64,
-            {.name = "gru.own", .prepare = prepare<double>, .run = run<double>});
+            {.name = "gru.own",
+             .prepare = prepare<double>,
+             .run = run<double>,
+             .estimate = estimate_steps<double, kGruGates>});
 }
 
 }  // namespace trainscope::cpu

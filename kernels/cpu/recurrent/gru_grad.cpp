@@ -3,6 +3,7 @@
 #include "kernels/cpu/recurrent/cell_activation.h"
 #include "kernels/cpu/recurrent/gru.h"
 #include "kernels/cpu/recurrent/recurrent_grad.h"
+#include "kernels/cpu/recurrent/recurrent_work.h"
 #include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
@@ -314,7 +315,10 @@ void run(const RunArgs& args) {
   run_directions<Plan<T>, Buffers<T>, Direction<T>>(args);
 }
 
-constexpr Kernel kGruGrad{.name = "gru_grad.own", .prepare = prepare<float>, .run = run<float>};
+constexpr Kernel kGruGrad{.name = "gru_grad.own",
+                          .prepare = prepare<float>,
+                          .run = run<float>,
+                          .estimate = estimate_steps_back<float, kGruGates, kForward>};
 
 }  // namespace
 
@@ -322,7 +326,10 @@ void add_gru_grad(KernelTable& table) {
   table.add("GruGrad", DType::kF32, kGruGrad);
   add_upcast<kGruGrad>(table, "GruGrad", "gru_grad.upcast");
   table.add("GruGrad", DType::kF64,
-            {.name = "gru_grad.own", .prepare = prepare<double>, .run = run<double>});
+            {.name = "gru_grad.own",
+             .prepare = prepare<double>,
+             .run = run<double>,
+             .estimate = estimate_steps_back<double, kGruGates, kForward>});
 }
 
 }  // namespace trainscope::cpu

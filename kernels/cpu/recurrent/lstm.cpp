@@ -3,6 +3,7 @@
 #include "kernels/cpu/recurrent/lstm.h"
 
 #include "kernels/cpu/recurrent/cell_activation.h"
+#include "kernels/cpu/recurrent/recurrent_work.h"
 #include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
@@ -204,7 +205,10 @@ void run(const RunArgs& args) {
   run_directions<Plan<T>, Buffers<T>, Direction<T>>(args);
 }
 
-constexpr Kernel kLstm{.name = "lstm.own", .prepare = prepare<float>, .run = run<float>};
+constexpr Kernel kLstm{.name = "lstm.own",
+                       .prepare = prepare<float>,
+                       .run = run<float>,
+                       .estimate = estimate_steps<float, kLstmGates>};
 
 }  // namespace
 
@@ -212,7 +216,10 @@ void add_lstm(KernelTable& table) {
   table.add("Lstm", DType::kF32, kLstm);
   add_upcast<kLstm>(table, "Lstm", "lstm.upcast");
   table.add("Lstm", DType::kF64,
-            {.name = "lstm.own", .prepare = prepare<double>, .run = run<double>});
+            {.name = "lstm.own",
+             .prepare = prepare<double>,
+             .run = run<double>,
+             .estimate = estimate_steps<double, kLstmGates>});
 }
 
 }  // namespace trainscope::cpu

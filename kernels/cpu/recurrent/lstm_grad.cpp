@@ -3,6 +3,7 @@
 #include "kernels/cpu/recurrent/cell_activation.h"
 #include "kernels/cpu/recurrent/lstm.h"
 #include "kernels/cpu/recurrent/recurrent_grad.h"
+#include "kernels/cpu/recurrent/recurrent_work.h"
 #include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
@@ -270,7 +271,10 @@ void run(const RunArgs& args) {
   run_directions<GradientPlan<T>, Buffers<T>, Direction<T>>(args);
 }
 
-constexpr Kernel kLstmGrad{.name = "lstm_grad.own", .prepare = prepare<float>, .run = run<float>};
+constexpr Kernel kLstmGrad{.name = "lstm_grad.own",
+                           .prepare = prepare<float>,
+                           .run = run<float>,
+                           .estimate = estimate_steps_back<float, kLstmGates, kForward>};
 
 }  // namespace
 
@@ -278,7 +282,10 @@ void add_lstm_grad(KernelTable& table) {
   table.add("LstmGrad", DType::kF32, kLstmGrad);
   add_upcast<kLstmGrad>(table, "LstmGrad", "lstm_grad.upcast");
   table.add("LstmGrad", DType::kF64,
-            {.name = "lstm_grad.own", .prepare = prepare<double>, .run = run<double>});
+            {.name = "lstm_grad.own",
+             .prepare = prepare<double>,
+             .run = run<double>,
+             .estimate = estimate_steps_back<double, kLstmGates, kForward>});
 }
 
 }  // namespace trainscope::cpu

@@ -3,6 +3,7 @@
 // gradient needs.
 #include "kernels/cpu/recurrent/cell_activation.h"
 #include "kernels/cpu/recurrent/recurrent_grad.h"
+#include "kernels/cpu/recurrent/recurrent_work.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -248,9 +249,14 @@ void run_gradient(const RunArgs& args) {
 
 template <typename T>
 void add_for(KernelTable& table) {
-  table.add("Rnn", kDTypeOf<T>, {.name = "rnn.own", .prepare = prepare<T>, .run = run<T>});
+  table.add(
+      "Rnn", kDTypeOf<T>,
+      {.name = "rnn.own", .prepare = prepare<T>, .run = run<T>, .estimate = estimate_steps<T, 1>});
   table.add("RnnGrad", kDTypeOf<T>,
-            {.name = "rnn_grad.own", .prepare = prepare_gradient<T>, .run = run_gradient<T>});
+            {.name = "rnn_grad.own",
+             .prepare = prepare_gradient<T>,
+             .run = run_gradient<T>,
+             .estimate = estimate_steps_back<T, 1, kForward>});
 }
 
 }  // namespace

@@ -66,6 +66,17 @@ ConvParams three_by_three() {
 
 constexpr double kBytes = sizeof(float);
 
+// Of T steps of N sequences, forward through one direction of a cell of so many gates.
+EstimateCase steps_of(std::string_view op, std::int64_t gates, std::int64_t time) {
+  constexpr std::int64_t kN = 2;
+  constexpr std::int64_t kD = 8;
+  constexpr std::int64_t kH = 192;
+  return {.op = op,
+          .params = RecurrentParams{},
+          .inputs = {{time, kN, kD}, {1, gates * kH, kD}, {1, gates * kH, kH}},
+          .output = {time, 1, kN, kH}};
+}
+
 }  // namespace
 
 TEST_CASE("estimate: counts beyond 63 bits are the largest number") {
@@ -188,6 +199,28 @@ TEST_CASE("pairs_inside: of each axis the elements that windows have inside") {
   window.pad = {0, 0, 0};
   window.out = {1, 2, 2};
   CHECK(pairs_inside(window) == 2 * 2 * 9);
+}
+
+TEST_CASE("estimate: every step of a recurrent kernel reads its packed weights") {
+  struct Cell {
+    std::string_view op;
+    std::string_view kernel;
+    std::int64_t gates;
+  };
+  for (const auto& [op, kernel, gates] :
+       {Cell{"Rnn", "rnn.own", 1}, Cell{"Lstm", "lstm.own", 4}, Cell{"Gru", "gru.own", 3}}) {
+    CAPTURE(op);
+    constexpr std::int64_t kTime = 10;
+    const auto own = estimate_by(kernel, steps_of(op, gates, kTime), 1000.0);
+    REQUIRE(own.has_value());
+    CHECK(own->flops == 1000);
+    const double weights = kBytes * 192 * 192 * static_cast<double>(gates);
+    const double given = kBytes * 2 * 192 * kTime * static_cast<double>(gates);
+    const double x = kBytes * (kTime * 2 * 8 + 192 * 8 * static_cast<double>(gates));
+    const double y = kBytes * kTime * 2 * 192;
+    CHECK(static_cast<double>(own->bytes_read) == x + weights + kTime * weights + given);
+    CHECK(static_cast<double>(own->bytes_written) == y + weights + given);
+  }
 }
 
 }  // namespace trainscope::cpu
