@@ -27,7 +27,8 @@ bool is_recorded(std::string_view flag) {
   return std::ranges::find(kNotRecorded, flag) == kNotRecorded.end();
 }
 
-Json resolved_options(const Invocation& invocation, const LossOptions& loss, const Sizes& sizes) {
+Json resolved_options(const Invocation& invocation, const CompileOptions& compile,
+                      const Sizes& sizes) {
   std::map<std::string, Json> resolved;  // by name, so that a run from the file writes the same one
   for (const auto& [name, setting] : invocation.settings().all()) {
     if (!is_recorded(name)) continue;
@@ -38,7 +39,8 @@ Json resolved_options(const Invocation& invocation, const LossOptions& loss, con
   if (is_lion && settings.all().at("betas").origin == Origin::kDefault) {
     resolved["betas"] = "0.9,0.99";
   }
-  resolved["loss"] = loss_text(loss);
+  resolved["loss"] = loss_text(compile.training.loss);
+  if (compile.import.max_trips) resolved["max-trips"] = *compile.import.max_trips;
   resolved["threads"] = invocation.threads();
   if (sizes.batch > 0) resolved["batch"] = sizes.batch;
   if (sizes.sequence > 0) resolved["seq"] = sizes.sequence;

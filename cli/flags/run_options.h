@@ -7,11 +7,13 @@
 #include "cli/flags/invocation.h"
 #include "cli/flags/sizes.h"
 #include "engine/bundle/writer.h"
+#include "engine/compile.h"
 
 namespace trainscope {
 
 // The options of a run with their resolved values.
-Json resolved_options(const Invocation& invocation, const LossOptions& loss, const Sizes& sizes);
+Json resolved_options(const Invocation& invocation, const CompileOptions& compile,
+                      const Sizes& sizes);
 // Whether a run's record keeps the option: it says what to train, not how to talk or of which
 // session.
 bool is_recorded(std::string_view flag);

@@ -36,7 +36,10 @@ constexpr Flag kFlags[] = {
     {.name = "max-trips",
      .type = FlagType::kInteger,
      .value = "N",
-     .help = "Trips of a loop that there is room for, where they are counted when the step runs",
+     .help =
+         "Trips of a loop that the plan has room for, where they are counted when the step runs; "
+         "default: the most that a batch of tensors:FILE asks for. What more trips leave to "
+         "the backward phase lies in a second arena",
      .minimum = 1,
      .maximum = 1 << 24},
     {.name = "batch-axis",

@@ -10,6 +10,7 @@
 #include "cli/cuda_driver.h"
 #include "cli/data/data_fields.h"
 #include "cli/data/data_request.h"
+#include "cli/data/longest_trips.h"
 #include "cli/flags/duration.h"
 #include "cli/flags/run_options.h"
 #include "cli/flags/training_flags.h"
@@ -164,8 +165,8 @@ OpenBatches batches_ahead(int threads) {
   };
 }
 
-RunNotes notes_of(const Invocation& invocation, const LossOptions& loss, const Sizes& sizes) {
-  RunNotes notes{.options = resolved_options(invocation, loss, sizes),
+RunNotes notes_of(const Invocation& invocation, const CompileOptions& compile, const Sizes& sizes) {
+  RunNotes notes{.options = resolved_options(invocation, compile, sizes),
                  .command = {"trainscope"},
                  .program_version = std::string(program_version())};
   const std::string& device = invocation.settings().text("device");
@@ -185,6 +186,7 @@ TrainRequest step_request(OnnxModel model, const Sizes& sizes, const Invocation&
   require_examples(model, sizes);
   CompileOptions compile = compile_options(invocation, model, sizes);
   resolve_most_labels(data.source, compile.training.loss);
+  resolve_max_trips(model, data.source, sizes, compile.import);
   const LossOptions loss = compile.training.loss;
   return {.model = model,
           .compile = std::move(compile),
@@ -230,7 +232,7 @@ TrainRequest train_request(const Invocation& invocation) {
   request.session_steps = settings.find_integer("session-steps");
   request.profile = profile_steps(settings);
   request.numerics = numerics_request(settings);
-  request.notes = notes_of(invocation, request.compile.training.loss, sizes);
+  request.notes = notes_of(invocation, request.compile, sizes);
   return request;
 }
 

@@ -18,6 +18,10 @@ Json facts_of(const TrainingResult& result) {
                             {"training_ms", result.training_ms},
                             {"predicted_bytes", result.predicted_bytes},
                             {"used_bytes", result.used_bytes}});
+  if (result.beyond_plan.trips > 0) {
+    json.set("second_arena_bytes", result.beyond_plan.bytes);
+    json.set("most_trips", result.beyond_plan.trips);
+  }
   if (!result.model.empty()) json.set("model", result.model.string());
   if (result.first) json.set("first_loss", result.first->loss);
   if (result.last) json.set("last_loss", result.last->loss);
@@ -62,6 +66,12 @@ std::string text_of(const TrainingResult& result) {
   }
   text += fmt::format("memory      arena of {} bytes predicted, {} bytes used\n",
                       result.predicted_bytes, result.used_bytes);
+  if (result.beyond_plan.trips > 0) {
+    text += fmt::format(
+        "            {} bytes in a second arena: a loop had {} trips, more than the plan has room "
+        "for (--max-trips {})\n",
+        result.beyond_plan.bytes, result.beyond_plan.trips, result.beyond_plan.trips);
+  }
   if (!result.model.empty()) text += fmt::format("model       {}/{}\n", folder, kTrainedModelFile);
   text += fmt::format("run         {} (trainscope inspect {})\n", folder, folder);
   return text;

@@ -11,15 +11,34 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/exec/device_work.h"
+#include "engine/ir/op_def.h"
 
 namespace trainscope {
 
-BoundBody::BoundBody(std::shared_ptr<const CallBody> body, std::span<const TensorView> inputs,
-                     std::span<const TensorView> outputs, std::byte* workspace)
-    : body_(std::move(body)),
-      inputs_(inputs),
-      outputs_(outputs),
-      workspace_(workspace),
+namespace {
+
+// Of loops that have more trips than their room: with more they are taken for ones that never end.
+constexpr std::int64_t kMostTrips = std::int64_t{1} << 20;
+
+// Whether loops alone read the stack, slice by slice, as gradients do.
+bool is_read_by_trips(const Graph& graph, ValueId stack) {
+  if (graph.is_output(stack)) return false;
+  return std::ranges::all_of(graph.value(stack).uses, [&graph](const Use& use) {
+    const Node& node = graph.node(use.node);
+    return node.op->body && node.op->body(*NodeArgs(graph, node)).trips.is_sliced(use.input);
+  });
+}
+
+}  // namespace
+
+BoundBody::BoundBody(const BodyCall& of)
+    : around_(of.around),
+      call_(of.call),
+      body_(of.call.body),
+      inputs_(of.inputs),
+      outputs_(of.outputs),
+      workspace_(of.workspace),
+      beyond_(of.beyond),
       calls_({body_, body_->program.get()},
              [this](BufferId id) { return workspace_ + program().buffer(id).offset; }) {}
 
@@ -40,6 +59,23 @@ std::int64_t BoundBody::wanted_trips() const {
           "the number of trips is {}, not one i64", type_text(input.type));
   copy_and_wait(device(), &count, input.data, sizeof(count));
   return std::max<std::int64_t>(0, count);
+}
+
+// Whether more trips than there is room for can be: what they leave is read where it lies, and what
+// they read is there.
+bool BoundBody::may_grow(std::int64_t count) const {
+  const bool leaves = std::ranges::all_of(trips().stacked, [this](int i) {
+    const ValueId stack = around(call_.outputs, i);
+    return stack == kNoValue || is_read_by_trips(around_.graph, stack);
+  });
+  const bool finds = std::ranges::all_of(trips().sliced, [this, count](int i) {
+    return beyond_.count(around(call_.inputs, i)) >= count - trips().most;
+  });
+  return leaves && finds && count <= kMostTrips;
+}
+
+void BoundBody::require_room(std::int64_t count) const {
+  if (trips().most >= 0 && count > trips().most && !may_grow(count)) refuse_more(count);
 }
 
 void BoundBody::refuse_more(std::int64_t count) const {
@@ -76,8 +112,11 @@ void BoundBody::give_slices(std::int64_t number) const {
   }
   for (const int i : trips().sliced) {
     const std::size_t bytes = bytes_of(input(i));
-    const auto* from = static_cast<const std::byte*>(inputs_[static_cast<std::size_t>(i)].data);
-    copy(address(input(i)), from + static_cast<std::size_t>(number) * bytes, bytes);
+    const auto* first = static_cast<const std::byte*>(inputs_[static_cast<std::size_t>(i)].data);
+    const std::byte* from = is_beyond(number)
+                                ? beyond_.at(around(call_.inputs, i), number - trips().most)
+                                : first + static_cast<std::size_t>(number) * bytes;
+    copy(address(input(i)), from, bytes);
   }
 }
 
@@ -94,10 +133,15 @@ void BoundBody::run_calls(CallId within, std::int64_t number, const ExecutionLis
 void BoundBody::take_slices(std::int64_t number) const {
   for (const int i : trips().stacked) {
     const TensorView& to = outputs_[static_cast<std::size_t>(i)];
-    if (!to.present || to.data == nullptr) continue;
+    if (!to.present) continue;
     const std::size_t bytes = bytes_of(output(i));
-    copy(static_cast<std::byte*>(to.data) + static_cast<std::size_t>(number) * bytes,
-         address(output(i)), bytes);
+    if (is_beyond(number)) {
+      copy(beyond_.add(around(call_.outputs, i), number - trips().most, bytes), address(output(i)),
+           bytes);
+    } else if (to.data != nullptr) {
+      copy(static_cast<std::byte*>(to.data) + static_cast<std::size_t>(number) * bytes,
+           address(output(i)), bytes);
+    }
   }
 }
 
@@ -151,7 +195,8 @@ void BoundBody::store(std::int64_t count) const {
       copy(bytes, address(input(carried)), to.type.bytes());
       filled = to.type.bytes();
     } else if (trips().is_stacked(i)) {
-      filled = static_cast<std::size_t>(count) * bytes_of(output(i));
+      const std::int64_t inside = trips().most < 0 ? count : std::min(count, trips().most);
+      filled = static_cast<std::size_t>(inside) * bytes_of(output(i));
     }
     if (filled == to.type.bytes()) continue;
     check(device().fill(kComputeStream, bytes + filled, std::byte{0}, to.type.bytes() - filled));
@@ -160,12 +205,12 @@ void BoundBody::store(std::int64_t count) const {
 
 void BoundBody::run(CallId within, const ExecutionListeners& listeners) {
   const std::int64_t wanted = wanted_trips();
-  const bool has_room = trips().most < 0 || wanted <= trips().most;
-  if (!has_room && trips().condition_output < 0) refuse_more(wanted);
+  if (trips().condition_output < 0) require_room(wanted);
+  for (const int i : trips().stacked) beyond_.clear(around(call_.outputs, i));
   load(wanted);
   std::int64_t done = 0;
   for (bool another = wanted > 0; another;) {
-    if (done == trips().most) refuse_more(wanted);
+    if (is_beyond(done) && (done == trips().most || done == kMostTrips)) require_room(done + 1);
     const std::int64_t number = trips().backwards ? wanted - 1 - done : done;
     give_slices(number);
     run_calls(within, number, listeners);
@@ -174,6 +219,7 @@ void BoundBody::run(CallId within, const ExecutionListeners& listeners) {
     if (!another) store_plain();
     carry();
   }
+  if (trips().most >= 0 && done > trips().most) beyond_.note_trips(done);
   store(done);
 }
 

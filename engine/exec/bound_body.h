@@ -7,19 +7,32 @@
 #include <span>
 
 #include "engine/exec/bound_calls.h"
+#include "engine/exec/trip_store.h"
 
 namespace trainscope {
 
+// A call with a body, its operands' addresses, and what holds the slices of trips beyond its room.
+struct BodyCall {
+  const Program& around;
+  const Call& call;
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;
+  std::byte* workspace = nullptr;
+  TripStore& beyond;
+};
+
 class BoundBody {
  public:
-  // `inputs`, `outputs` and `workspace` are the call's.
-  BoundBody(std::shared_ptr<const CallBody> body, std::span<const TensorView> inputs,
-            std::span<const TensorView> outputs, std::byte* workspace);
+  explicit BoundBody(const BodyCall& of);
 
   // All trips. The host waits for the device to learn how many there are, where that is an input,
-  // and behind each trip where that says whether another one follows. Fails with kRunFailed where
-  // there is no room for so many.
+  // and behind each trip where that says whether another one follows. What trips beyond the plan's
+  // room leave to a gradient lies in the second arena. Fails with kRunFailed where it cannot, or
+  // where there are more than kMostTrips.
   void run(CallId within, const ExecutionListeners& listeners);
+
+  // Of bodies within this one.
+  BeyondPlan beyond_plan() const { return calls_.beyond_plan(); }
 
  private:
   const Program& program() const { return *body_->program; }
@@ -37,6 +50,12 @@ class BoundBody {
   void load(std::int64_t count) const;
   void give_slices(std::int64_t number) const;
   void run_calls(CallId within, std::int64_t number, const ExecutionListeners& listeners);
+  ValueId around(const std::vector<Operand>& operands, int i) const {
+    return operands[static_cast<std::size_t>(i)].value;
+  }
+  bool is_beyond(std::int64_t number) const { return trips().most >= 0 && number >= trips().most; }
+  bool may_grow(std::int64_t count) const;
+  void require_room(std::int64_t count) const;
   void take_slices(std::int64_t number) const;
   void store_plain() const;
   void carry() const;
@@ -44,10 +63,13 @@ class BoundBody {
   void store(std::int64_t count) const;
   void refuse_more(std::int64_t count) const;
 
+  const Program& around_;
+  const Call& call_;
   const std::shared_ptr<const CallBody> body_;
   std::span<const TensorView> inputs_;
   std::span<const TensorView> outputs_;
   std::byte* workspace_;
+  TripStore& beyond_;
   BoundCalls calls_;
 };
 

@@ -27,6 +27,15 @@ BoundCalls::BoundCalls(std::shared_ptr<const Program> of, const AddressOf& addre
 
 BoundCalls::~BoundCalls() = default;
 
+BeyondPlan BoundCalls::beyond_plan() const {
+  BeyondPlan all;
+  if (beyond_ != nullptr) all += beyond_->needed();
+  for (const Bound& bound : calls_) {
+    if (bound.body != nullptr) all += bound.body->beyond_plan();
+  }
+  return all;
+}
+
 void BoundCalls::bind(const Call& call, const AddressOf& address_of) {
   Bound bound;
   const auto views_of = [&](const std::vector<Operand>& operands) {
@@ -48,8 +57,14 @@ void BoundCalls::bind(const Call& call, const AddressOf& address_of) {
     note_end(call.workspace, bound);
   }
   if (call.body) {
-    bound.body = std::make_unique<BoundBody>(call.body, bound.inputs, bound.outputs,
-                                             static_cast<std::byte*>(bound.workspace));
+    if (beyond_ == nullptr) beyond_ = std::make_unique<TripStore>(program_->device);
+    bound.body =
+        std::make_unique<BoundBody>(BodyCall{.around = program(),
+                                             .call = call,
+                                             .inputs = bound.inputs,
+                                             .outputs = bound.outputs,
+                                             .workspace = static_cast<std::byte*>(bound.workspace),
+                                             .beyond = *beyond_});
   }
   calls_.push_back(std::move(bound));
 }

@@ -14,6 +14,8 @@
 namespace trainscope {
 
 class BoundBody;
+class TripStore;
+struct BeyondPlan;
 
 class BoundCalls {
  public:
@@ -42,6 +44,9 @@ class BoundCalls {
   // has none. Its inputs are what they were then, its results are not made.
   double seconds_alone(CallId call) const;
 
+  // What trips beyond the plan's room have needed, also of loops in bodies.
+  BeyondPlan beyond_plan() const;
+
   // The highest byte that a buffer of the call ends at, in whole units of the plan's alignment.
   std::int64_t end_bytes(CallId call, Space space) const {
     return space == Space::kHost ? at(call).host_end_bytes : at(call).end_bytes;
@@ -66,9 +71,10 @@ class BoundCalls {
   void launch_kernel(const Call& call, const Bound& bound, const ThreadWatch* watch);
 
   const std::shared_ptr<const Program> program_;
-  std::vector<TensorView> views_;  // of all operands; reserved, so spans stay
-  std::vector<Bound> calls_;       // by CallId
-  bool has_waits_ = false;         // whether a call waits for one of another stream
+  std::vector<TensorView> views_;      // of all operands; reserved, so spans stay
+  std::vector<Bound> calls_;           // by CallId
+  bool has_waits_ = false;             // whether a call waits for one of another stream
+  std::unique_ptr<TripStore> beyond_;  // where a call has a body
 };
 
 }  // namespace trainscope

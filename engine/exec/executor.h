@@ -14,6 +14,7 @@
 #include "engine/exec/execution_events.h"
 #include "engine/exec/memory_events.h"
 #include "engine/exec/program_memory.h"
+#include "engine/exec/trip_store.h"
 #include "engine/plan/program.h"
 
 namespace trainscope {
@@ -87,6 +88,8 @@ class Executor {
   std::int64_t used_bytes() const { return used_bytes_; }
   // The same of host memory; equal to program().space(Space::kHost).bytes after a full step.
   std::int64_t used_host_bytes() const { return used_host_bytes_; }
+  // What loops with more trips than the plan has room for have needed beside it.
+  BeyondPlan beyond_plan() const { return calls_.beyond_plan(); }
   bool guard_intact() const { return memory_.guard_intact(); }
 
   // The first bad input, parameter or state; if there is none, runs forward and backward again and

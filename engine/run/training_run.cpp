@@ -343,6 +343,7 @@ TrainingResult TrainingRun::result() const {
           .training_ms = training_ms_,
           .predicted_bytes = program().arena().bytes,
           .used_bytes = session_->shared_executor()->used_bytes(),
+          .beyond_plan = session_->shared_executor()->beyond_plan(),
           .model = has_result() ? records_->folder() / kTrainedModelFile : fs::path(),
           .first = first_,
           .last = last_,

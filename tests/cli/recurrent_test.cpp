@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/bundle/reader.h"
+#include "engine/core/file.h"
 #include "engine/core/safetensors.h"
 #include "tests/cli/program_runner.h"
 
@@ -94,6 +95,55 @@ TEST_CASE("recurrent: an RNN in both directions follows PyTorch") { follows("mod
 TEST_CASE("recurrent: an RNN that is a Scan follows PyTorch, also where its trips run again") {
   follows("scan-rnn");
   follows("scan-rnn", {"--recompute", "2"});
+}
+
+TEST_CASE("recurrent: the plan has room for the longest loop of the data, or more memory is told") {
+  const TemporaryFolder folder;
+  write_model(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,3] x, int64[N] lengths) => "
+      "(float[N,2] logits) <float[3,3] w = {0.1,0.9,0.2,0.8,0.3,0.1,0.2,0.4,0.7}, float[3,2] v = "
+      "{0.3,0.2,-0.1,0.4,0.5,0.1}> { n = ReduceMax<keepdims = 0>(lengths) h = Loop <body = b "
+      "(int64 "
+      "i, bool c, float[N,3] p) => (bool d, float[N,3] q) { d = Identity(c) m = MatMul(p, w) q = "
+      "Tanh(m) }> (n, , x) logits = MatMul(h, v) }",
+      folder / "m.onnx");
+  constexpr std::int64_t kExamples = 6;
+  Tensor x({.dtype = DType::kF32, .shape = {kExamples, 3}});
+  for (std::size_t i = 0; i < 18; ++i) x.values<float>()[i] = 0.1F * static_cast<float>(i % 5);
+  const std::vector<std::int64_t> of_examples = {1, 2, 40, 4, 2, 9};
+  const std::vector<std::int64_t> classes = {0, 1, 1, 0, 1, 0};
+  const Tensor lengths = Tensor::of<std::int64_t>(Shape{kExamples}, of_examples);
+  const Tensor labels = Tensor::of<std::int64_t>(Shape{kExamples}, classes);
+  const std::vector<NamedTensor> data = {{.name = "x", .tensor = x.view()},
+                                         {.name = "lengths", .tensor = lengths.view()},
+                                         {.name = "labels", .tensor = labels.view()}};
+  write_safetensors(folder / "data.safetensors", data);
+  const auto train = [&](const std::string& run_folder, std::vector<std::string> more) {
+    std::vector<std::string> words = {"train",   "m.onnx",
+                                      "--data",  "tensors:data.safetensors",
+                                      "--batch", "2",
+                                      "--steps", "6",
+                                      "--json",  "--validation",
+                                      "none",    "--run-dir",
+                                      run_folder};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = run(words, {}, folder.path());
+    INFO(finished.err);
+    REQUIRE(finished.exit_code == 0);
+    return finished.json();
+  };
+  const Json whole = train("whole", {});
+  CHECK_FALSE(whole.contains("second_arena_bytes"));
+  CHECK(whole.get<std::int64_t>("used_bytes") == whole.get<std::int64_t>("predicted_bytes"));
+  const Json manifest = read_json_file(folder / "whole/manifest.json");
+  CHECK(manifest.at("options").get<std::int64_t>("max-trips") == 40);
+  const Json small = train("small", {"--max-trips", "3"});
+  CHECK(small.get<std::int64_t>("used_bytes") == small.get<std::int64_t>("predicted_bytes"));
+  CHECK(small.get<std::int64_t>("used_bytes") < whole.get<std::int64_t>("used_bytes"));
+  CHECK(small.get<std::int64_t>("most_trips") == 40);
+  // States [2,3] of 37 trips, in blocks for 16 and 32.
+  CHECK(small.get<std::int64_t>("second_arena_bytes") == (16 + 32) * 2 * 3 * 4);
+  CHECK(small.get<double>("last_loss") == whole.get<double>("last_loss"));
 }
 
 }  // namespace trainscope::test

@@ -113,10 +113,63 @@ TEST_CASE("loops: trips that the data counts, within --max-trips and beyond") {
     CHECK(step.loss() == known.loss());
     CHECK(difference(step.gradient(), known.gradient()) == 0.0);
   }
-  const std::string refusal = refusal_of([&] { step.run(101); });
-  CHECK(contains(refusal, "the data asks for 101 trips, but the plan has room for 100"));
+  CHECK(step.executor->beyond_plan().trips == 0);
+  CHECK(step.executor->beyond_plan().bytes == 0);
+  const std::string refusal = refusal_of([&] { step.run(std::int64_t{1} << 40); });
+  CHECK(contains(refusal, "the data asks for 1099511627776 trips, but the plan has room for 100"));
   CHECK(contains(refusal, "--max-trips"));
   step.run(3);  // goes on
+}
+
+// Steps of two plans of a model, one with room for all trips, do the same.
+void check_beyond(const std::string& text, std::int64_t room, const std::vector<std::int64_t>& runs,
+                  BeyondPlan needed) {
+  CompileOptions options = gradient_options();
+  options.import.max_trips = room;
+  Step small(text, options);
+  options.import.max_trips = 300;
+  Step large(text, options);
+  for (const std::int64_t trips : runs) {
+    CAPTURE(trips);
+    small.run(trips);
+    large.run(trips);
+    CHECK(small.loss() == large.loss());
+    CHECK(difference(small.gradient(), large.gradient()) == 0.0);
+  }
+  CHECK(small.program().arena().bytes < large.program().arena().bytes);
+  CHECK(small.executor->beyond_plan().trips == needed.trips);
+  CHECK(small.executor->beyond_plan().bytes == needed.bytes);
+  CHECK(large.executor->beyond_plan().bytes == 0);
+}
+
+TEST_CASE("loops: what trips beyond the room for them leave lies in a second arena") {
+  // States [4,8] of 196 trips, in blocks for 16, 32, 64 and 128.
+  constexpr std::int64_t kState = 4 * 8 * 4;
+  const BeyondPlan needed{.bytes = (16 + 32 + 64 + 128) * kState, .trips = 200};
+  check_beyond(loop_text("n"), 4, {3, 5, 200, 21, 4, 2, 200}, needed);
+}
+
+TEST_CASE("loops: a loop in a body has more trips than there is room for") {
+  const std::string text =
+      R"((float[4,8] x, int64 n) => (float loss) <float[8] w = {0.9,0.8,0.7,0.6,0.5,0.9,0.8,1.1}>
+      { last = Scan <num_scan_inputs = 1, body = b (float[8] p, float[8] s) => (float[8] r)
+          { r = Loop <body = l (int64 i, bool c, float[8] h) => (bool d, float[8] m)
+              { d = Identity(c) a = Mul(h, w) t = Add(a, s) m = Sin(t) }> (n, , p) }> (w, x)
+        q = Mul(last, last) loss = ReduceMean<keepdims = 0>(q) })";
+  // The forward loop of the backward phase, which alone keeps its states.
+  check_beyond(text, 3, {2, 7, 19, 1}, {.bytes = 16 * 8 * 4, .trips = 19});
+}
+
+TEST_CASE("loops: a condition that goes on beyond the room for trips") {
+  const std::string text =
+      R"((float[4,8] x, int64 n) => (float loss) <float[8] w = {0.9,0.8,0.7,0.6,0.5,0.9,0.8,1.1},
+       int64 one = {1}, int64 many = {1000000}, bool go = {1}>
+      { k, h = Loop <body = b (int64 i, bool c, int64 left, float[4,8] p) =>
+          (bool d, int64 less, float[4,8] q)
+          { less = Sub(left, one) d = Greater(less, one) m = Mul(p, w) q = Sin(m) }> (many, go, n, x)
+        s = Mul(h, h) loss = ReduceMean<keepdims = 0>(s) })";
+  // Of 17 trips the state [4,8] and the number that is left, in blocks for 16 and 32.
+  check_beyond(text, 2, {3, 12, 2, 20}, {.bytes = (16 + 32) * (4 * 8 * 4 + 8), .trips = 19});
 }
 
 TEST_CASE("loops: recomputation keeps the budget and the numbers") {

@@ -1,0 +1,33 @@
+// How many trips the data ask of a model's loops.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/compile.h"
+#include "engine/ir/graph.h"
+
+namespace trainscope {
+
+// The part of a model that counts trips from its inputs: of the loops in its own graph whose number
+// of trips is known only when a step runs. Where parameters have a part in it, it is empty.
+class TripCounts {
+ public:
+  // Reads the model anew, with `import` but for its max_trips.
+  TripCounts(const OnnxModel& model, const ImportOptions& import);
+
+  // The inputs that are read, with their types in a batch; empty: the data count no trips.
+  const std::map<std::string, TensorType>& inputs() const { return inputs_; }
+  // The most trips of a loop in a batch that holds these inputs.
+  std::int64_t of(const std::map<std::string, Tensor>& batch) const;
+
+ private:
+  Evaluate evaluate_;
+  Graph graph_;
+  std::vector<ValueId> counts_;
+  std::map<std::string, TensorType> inputs_;
+};
+
+}  // namespace trainscope
