@@ -95,6 +95,10 @@ ValueId zeros_of(Composition& c, const TensorType& type) {
 
 bool Importer::add_control_flow(const SourceNode& node) {
   if (is_stage_ || !node.domain.empty() || !is_control_flow(node.op)) return false;
+  if (is_scan_of_batch(node)) {
+    add_scan_of_batch(node);
+    return true;
+  }
   builder_.set_provenance(provenance_);
   Composition c({.graph = graph_,
                  .builder = builder_,
@@ -220,7 +224,6 @@ void Importer::add_loop(Composition& c) {
 
 void Importer::add_scan(Composition& c) {
   const SourceNode& node = c.node();
-  c.require_supported(node.opset >= 9, "of opset 8 it runs over a batch, which is not supported");
   const pb::GraphProto& body = body_of(c, "body");
   const auto scanned = static_cast<std::size_t>(c.attributes().integer("num_scan_inputs", 0));
   const auto inputs = static_cast<std::size_t>(body.input_size());

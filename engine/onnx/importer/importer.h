@@ -68,6 +68,8 @@ class Importer {
   void add_loop(Composition& c);
   bool plan_trips(Composition& c, bool all_run, LoopParts& parts) const;
   void add_scan(Composition& c);
+  static bool is_scan_of_batch(const SourceNode& node);  // batch_scan.cpp
+  void add_scan_of_batch(const SourceNode& node);
   std::vector<ValueId> build_loop(Composition& c, Importer& body, const LoopParts& parts);
 
   void add_nodes();

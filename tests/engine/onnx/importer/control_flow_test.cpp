@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 #include "engine/core/file.h"
+#include "engine/exec/reference.h"
 #include "engine/ir/graph.h"
 #include "engine/onnx/export.h"
 #include "tests/engine/onnx/onnx_test_tools.h"
@@ -59,6 +61,40 @@ TEST_CASE("control flow: very many trips of nothing cost the importer nothing") 
             "d = Identity(c) k = Identity(h) }>(n, , x)");
   CHECK(watch.problem() == "");
   CHECK(loops_of(graph) == 1);
+}
+
+TEST_CASE("control flow: a scan of opset 8 runs for each example of a batch") {
+  onnx::ModelProto model = text_model(
+      "float[2,1] h, float[2,3,1] x, float[2,3,1] z",
+      "y, all = Scan<num_scan_inputs = 2, directions = [0, 1], body = b (float[1] p, float[1] s, "
+      "float[1] t) => (float[1] n, float[1] o) { u = Mul(p, s) n = Add(u, t) o = Neg(n) }>(h, x, "
+      "z)",
+      8);
+  auto& inputs = *model.mutable_graph()->mutable_node(0)->mutable_input();
+  *inputs.Add() = "";  // the lengths, which come first
+  for (int i = inputs.size() - 1; i > 0; --i) inputs.SwapElements(i, i - 1);
+  const Evaluate evaluate = known_values();
+  const Graph graph = to_graph(read_proto(model), all_ops(), {.evaluate = &evaluate});
+  CHECK(verify(graph).empty());
+  CHECK(loops_of(graph) == 1);
+  const std::vector<float> h = {1, -1};
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  const std::vector<float> z = {0.5, 1, 2, -1, 0, 3};
+  const ReferenceValues values = reference_run(graph,
+                                               {{"h", Tensor::of<float>(Shape{2, 1}, h)},
+                                                {"x", Tensor::of<float>(Shape{2, 3, 1}, x)},
+                                                {"z", Tensor::of<float>(Shape{2, 3, 1}, z)}},
+                                               evaluate);
+  for (std::size_t example = 0; example < 2; ++example) {
+    float state = h[example];
+    for (std::size_t step = 0; step < 3; ++step) {
+      state = state * x[3 * example + step] + z[3 * example + 2 - step];
+      CHECK(values.at("all").values<float>()[3 * example + step] == doctest::Approx(-state));
+    }
+    CHECK(values.at("y").values<float>()[example] == doctest::Approx(state));
+  }
+  *inputs.Mutable(0) = "h";
+  check_refused("lengths", bytes_of(model), "lengths of sequences are not supported");
 }
 
 const RefusedText kRefused[] = {
