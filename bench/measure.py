@@ -129,7 +129,8 @@ def table(head, rows):
 
 
 def write_report(name, title, body, facts, folder=RESULTS):
-    """DATE-NAME.md for people and .json with every run, in bench/results/MONTH if not elsewhere."""
+    """DATE-NAME.md for people and .json with every run, in bench/results/MONTH if not elsewhere. A
+    name may hold dots."""
     about = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
              "command": shlex.join(["python3", *sys.argv])}
     where = about["machine"]
@@ -138,8 +139,8 @@ def write_report(name, title, body, facts, folder=RESULTS):
             f"{where['cores']} cores, {' '.join(where['isa'])}\n\n    {about['command']}\n\n")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{about['date']}-{name}"
-    path.with_suffix(".md").write_text(head + body, encoding="utf-8")
-    path.with_suffix(".json").write_text(json.dumps({**about, **facts}, indent=1) + "\n",
-                                         encoding="utf-8")
+    Path(f"{path}.md").write_text(head + body, encoding="utf-8")
+    Path(f"{path}.json").write_text(json.dumps({**about, **facts}, indent=1) + "\n",
+                                    encoding="utf-8")
     print(head + body)
     print(f"written: {path}.md and .json")

@@ -115,7 +115,9 @@ def main():
     kept = [line for line in lines if line["mode"] == "default steps"
             and (line["share"] > MOST_SHARE or line["bytes"] > MOST_BYTES)]
     if "default steps" in options.modes:
-        body += "\nAt default steps at most 5 % of time and 200 MB: " + ("NO" if kept else "yes") + "\n"
+        rounds = f"{options.pairs} round{'s' if options.pairs > 1 else ''}"
+        body += (f"\nAt default steps at most 5 % of time and 200 MB: {'NO' if kept else 'yes'}, by the "
+                 f"median of {rounds} of {options.steps} steps\n")
     if options.out:
         measure.write_report(options.out, "What recording numbers costs", body,
                              {"steps": options.steps, "lines": lines, "rows": rows})
