@@ -2,14 +2,15 @@
 """Architectures as PyTorch exports them, recorded by module hooks and by the interpreter: do all
 rows of the hooks have the right names, and are the numbers the same?
 
-    bench/recorders.py [--only PATTERN,..] [--ways ts,plain] [--out NAME]
+    bench/recorders.py [--only PATTERN,..] [--ways ts,plain] [--steps N] [--out NAME]
 
-Each architecture of zoo_models.py is exported (zoo.py says how), one SGD step is recorded in PyTorch
-by `trainscope.record` with the file for names, and one by the interpreter on the file. Of the rows
-that hooks write under names of the file all must be there, the forward ones within 1e-4 of their
+Each architecture of zoo_models.py is exported (zoo.py says how), one SGD step, or N, are recorded in
+PyTorch by `trainscope.record` with the file for names, and by the interpreter on the file. Of the
+rows that hooks write under names of the file all must be there, the forward ones within 1e-4 of their
 norm, gradients within 1e-3 (or of a ten-thousandth of the largest; parameters that are but rounding
-are measured by their step in the same way): a wrong name is off by about 1.
-Needs PyTorch and onnx. With --out writes bench/results/MONTH/NAME.md and .json.
+are measured by their step in the same way), at step N within N times that: a wrong name is off by
+about 1. Needs PyTorch and onnx. With --out writes bench/results/MONTH/DATE-NAME.md and .json, which
+say the version of PyTorch.
 """
 import argparse
 import fnmatch
@@ -31,7 +32,7 @@ RATE = 0.01
 LIMITS = {"act": 1e-4, "dact": 1e-3, "grad": 1e-3, "param": 1e-4, "loss": 1e-5, "input": 0.0}
 
 
-def recorded(name, way, folder):
+def recorded(name, way, steps, folder):
     """{"verdict": "equal", "unequal", "no export" or "refused", ..} of one architecture."""
     import torch
     import zoo
@@ -49,10 +50,10 @@ def recorded(name, way, folder):
     except Exception as error:  # whatever an exporter throws
         return {"verdict": "no export", "why": first_line(error)}
     module.load_state_dict(state)
-    hooks(module, inputs, labels, kind, file, folder / "hooks")
+    hooks(module, inputs, labels, kind, file, steps, folder / "hooks")
     from trainscope.errors import TrainscopeError
     try:
-        interpret(state, inputs, labels, kind, file, folder / "nodes")
+        interpret(state, inputs, labels, kind, file, steps, folder / "nodes")
     except TrainscopeError as error:
         return {"verdict": "refused", "why": first_line(error).replace(str(file), "model.onnx")}
     return compared(folder / "hooks", folder / "nodes")
@@ -62,24 +63,30 @@ def first_line(error):
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
-def hooks(module, inputs, labels, kind, file, run):
+def hooks(module, inputs, labels, kind, file, steps, run):
     import torch
     import trainscope
     import zoo
     optimizer = torch.optim.SGD(module.parameters(), lr=RATE)
-    with trainscope.record(module, optimizer, run, names=file, steps=[1]) as recorder:
-        recorder.loss(zoo.loss_of(kind, module(*inputs.values()), labels)).backward()
-        optimizer.step()
+    with trainscope.record(module, optimizer, run, names=file, steps=steps_to(steps)) as recorder:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            recorder.loss(zoo.loss_of(kind, module(*inputs.values()), labels)).backward()
+            optimizer.step()
 
 
-def interpret(state, inputs, labels, kind, file, run):
+def steps_to(last):
+    return range(1, last + 1)
+
+
+def interpret(state, inputs, labels, kind, file, steps, run):
     from trainscope.graph_training import GraphTraining
     training = GraphTraining(file, {"kind": kind, "output": "logits", "label": "labels"},
                              {"kind": "sgd", "lr": RATE})
     held = training.interpreter.statistics
     held.update({key: state[key].clone() for key in held if key in state})
     batch = {**inputs, "labels": labels}
-    training.train(lambda step: [batch], 1, run)
+    training.train(lambda step: [batch], steps, run, recorded=steps_to(steps))
 
 
 def compared(first, second):
@@ -88,7 +95,8 @@ def compared(first, second):
     ours, theirs = TraceReader(first), TraceReader(second)
     places = {(row.step, row.key()): place for place, row in enumerate(theirs.rows)}
     largest = max((row.statistics.l2 for row in ours.rows if row.kind == "grad"), default=0.0)
-    found = {"rows": 0, "own": 0, "missing": [], "apart": []}
+    found = {"rows": 0, "own": 0, "steps": len({row.step for row in ours.rows} - {0}), "missing": [],
+             "apart": []}
     for place, row in enumerate(ours.rows):
         if row.kind in ("own", "state"):
             found["own"] += row.kind == "own"
@@ -102,17 +110,17 @@ def compared(first, second):
                  "param": 1e-2 * RATE * largest}.get(row.kind, 1e-30)
         gap = numpy.linalg.norm(ours.sketch(place) - theirs.sketch(at))
         error = float(gap / max(row.statistics.l2, floor))
-        if error > LIMITS[row.kind]:
-            found["apart"].append([row.key(), round(error, 6)])
+        if error > LIMITS[row.kind] * max(row.step, 1):
+            found["apart"].append([row.key(), row.step, round(error, 6)])
     fine = not found["missing"] and not found["apart"]
     why = "" if fine else f"{found['missing'][:2]} missing, {found['apart'][:2]} apart"
     return {"verdict": "equal" if fine else "unequal", "why": why, **found}
 
 
-def in_a_process(name, way):
+def in_a_process(name, way, steps):
     """Some exporters change modules for good, or end the process."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, __file__, "--one", name, way, folder]
+        command = [sys.executable, __file__, "--one", name, way, str(steps), folder]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                    text=True, start_new_session=True)
         try:
@@ -132,13 +140,15 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="*", help="patterns of names, commas between")
     parser.add_argument("--ways", default="ts,plain")
+    parser.add_argument("--steps", type=int, default=1, metavar="N")
     parser.add_argument("--out", help="name of the report")
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        name, way, folder = options.one
-        print(json.dumps(recorded(name, way, Path(folder))))
+        name, way, steps, folder = options.one
+        print(json.dumps(recorded(name, way, int(steps), Path(folder))))
         return
+    import torch
     import zoo_models
     ways = options.ways.split(",")
     names = [name for name in sorted(zoo_models.ZOO)
@@ -146,13 +156,17 @@ def main():
     rows = {}
     for name in names:
         rows[name] = {"family": zoo_models.ZOO[name][0],
-                      "ways": {way: in_a_process(name, way) for way in ways}}
+                      "ways": {way: in_a_process(name, way, options.steps) for way in ways}}
         print(f"{name:<40}", *(f"{way} {each['verdict']:<10} {each['why'][:100]}"
                                for way, each in rows[name]["ways"].items()), flush=True)
     print(zoo_report.counts(rows, ways))
     if options.out:
+        count = sum(each.get("rows", 0) for row in rows.values() for each in row["ways"].values())
+        about = (f"PyTorch {torch.__version__}, {options.steps} "
+                 f"step{'s' if options.steps > 1 else ''}, {count} rows compared\n\n")
         measure.write_report(options.out, "Recorders of PyTorch: module hooks and the interpreter",
-                             zoo_report.report(rows, ways) + "\n", {"rows": rows})
+                             about + zoo_report.report(rows, ways) + "\n",
+                             {"torch": torch.__version__, "steps": options.steps, "rows": rows})
 
 
 if __name__ == "__main__":

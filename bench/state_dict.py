@@ -50,6 +50,11 @@ def outputs(module, inputs):
         return trained, module.eval()(*inputs.values()).double()
 
 
+def tensors_in(file):
+    import torch
+    return {name: torch.from_numpy(array) for name, array in zoo.read_tensors(file).items()}
+
+
 class Peer:
     """PyTorch's module after training, what it gives, and what PyTorch in f32 is off from that.
 
@@ -57,9 +62,8 @@ class Peer:
     the module, which updates its running statistics before they are written."""
 
     def __init__(self, name, folder, state=None):
-        from safetensors.torch import load_file
         self.facts = json.loads((folder / "reference.json").read_text())
-        self.after = load_file(folder / "after.safetensors")
+        self.after = tensors_in(folder / "after.safetensors")
         module, self.inputs, labels, kind = fresh(name)
         module.load_state_dict(state or {}, strict=False)
         narrow = copy.deepcopy(module)
@@ -127,12 +131,11 @@ def load(module, state, told):
 
 def exported(source, file, program):
     """The state_dict that the program writes of a run or model, and what it says of it."""
-    from safetensors.torch import load_file
     done = subprocess.run([program, "export", source, "--format", "safetensors", "--names", "torch",
                            "-o", file, "--json"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"export: {done.stderr.strip()[:300]}")
-    state = load_file(file)
+    state = tensors_in(file)
     file.unlink()
     return state, json.loads(done.stdout)
 

@@ -199,14 +199,16 @@ class Bert(Transformer):
         self.head_bias = nn.Parameter(torch.zeros(sizes["vocab"]))
         self.draw_weights()
 
-    def forward(self, ids, labels, segments):
+    def logits(self, ids, segments):
         x = self.tokens(ids) + self.positions.weight[: ids.shape[1]] + self.segments(segments)
         x = self.drop(self.norm(x))
         for block in self.blocks:
             x = block(x)
         x = self.head_norm(F.gelu(self.dense(x)))
-        logits = F.linear(x, self.tokens.weight, self.head_bias)
-        return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        return F.linear(x, self.tokens.weight, self.head_bias)
+
+    def forward(self, ids, labels, segments):
+        return F.cross_entropy(self.logits(ids, segments).flatten(0, 1), labels.flatten())
 
 
 class Recurrent(nn.Module):

@@ -11,8 +11,9 @@ trained in eval() in PyTorch and with `--batch-norm running` here. A model is `e
 parameters are those of PyTorch in f64 within 1e-5 of their norm, or within 20 times what PyTorch in
 f32 is off from that; `equal by step` where the whole run is not, and each of its steps is what PyTorch makes in f64
 of our parameters before it (zoo_steps.py). Exports and PyTorch's numbers are kept in
-DIR: a second run measures the program alone. Needs PyTorch, torchvision, timm, transformers, onnx
-and safetensors. With --out writes bench/results/MONTH/NAME.md and .json.
+DIR: a second run measures the program alone. Needs PyTorch (1.13 or newer, whose own exporter is
+`ts` alone before 2.5), torchvision, timm, transformers and onnx. With --out writes
+bench/results/MONTH/DATE-NAME.md and .json.
 """
 import argparse
 import fnmatch
@@ -25,6 +26,10 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+from trainscope.tensor_file import read_tensors, write_tensors  # noqa: E402
+
+from zoo_exports import exported, prepared_module
 from zoo_report import counts, report
 
 STEPS = 5
@@ -34,25 +39,6 @@ LIMIT = 1e-5
 NOISE = 20
 EXPORT_SECONDS = 1500
 TRAIN_SECONDS = 300
-
-
-def prepared_module(module, mode):
-    """In training mode with dropout and dropped paths off, or in eval mode."""
-    from torch import nn
-    if mode == "eval":
-        return module.eval()
-    module.train()
-    for each in module.modules():
-        if isinstance(each, (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)):
-            each.p = 0.0
-        for name in ("drop_prob", "attn_dropout", "dropout_p"):
-            if isinstance(getattr(each, name, None), float):
-                setattr(each, name, 0.0)
-        if isinstance(each, nn.MultiheadAttention):
-            each.dropout = 0.0
-        if type(each).__name__ == "StochasticDepth":
-            each.p = 0.0
-    return module
 
 
 def loss_of(kind, output, labels):
@@ -90,20 +76,6 @@ def export_one(name, way, file, mode):
     exported(module, inputs, way, file, mode)
 
 
-def exported(module, inputs, way, file, mode="train"):
-    """The module as a file, by one of WAYS."""
-    import torch
-    given = tuple(inputs.values())
-    names = {"input_names": list(inputs), "output_names": ["logits"]}
-    if way == "ts":
-        training = getattr(torch.onnx.TrainingMode, {"train": "TRAINING", "eval": "EVAL"}[mode])
-        torch.onnx.export(module, given, file, dynamo=False, opset_version=17,
-                          training=training, do_constant_folding=False, **names)
-    else:
-        torch.onnx.export(module, given, file, dynamo=True, external_data=False,
-                          optimize=way == "dynamo", **names)
-
-
 def in_f64(module, inputs, labels, kind, steps=STEPS):
     """What train_in_pytorch gives in f64; None where the module computes in f32 regardless."""
     import torch
@@ -125,13 +97,12 @@ def reference(name, folder, mode):
     import copy
     import torch
     import zoo_models
-    from safetensors.torch import save_file
     torch.manual_seed(7)
     family, make = zoo_models.ZOO[name]
     module, inputs, labels, kind = make()
     prepared_module(module, mode)
     before = {k: v.detach().clone() for k, v in module.state_dict().items()}
-    trained = {k for k, p in module.named_parameters(remove_duplicate=False) if p.requires_grad}
+    trained = {k for k, p in module.state_dict(keep_vars=True).items() if p.requires_grad}
     truth = in_f64(copy.deepcopy(module), inputs, labels, kind)
     other = copy.deepcopy(module)
     runs = [train_in_pytorch(module, inputs, labels, kind),
@@ -139,10 +110,9 @@ def reference(name, folder, mode):
     losses, after = truth or runs[0]
     batch = {k: torch.cat([v, v[:1]]).contiguous() for k, v in inputs.items()}
     batch["labels"] = torch.cat([labels, labels[:1]]).contiguous()  # the last one would validate
-    save_file(batch, folder / "batch.safetensors")
+    write_tensors(folder / "batch.safetensors", batch)
     for file, tensors in (("before", before), ("after", after)):
-        save_file({k: v.contiguous().clone() for k, v in tensors.items()},
-                  folder / f"{file}.safetensors")
+        write_tensors(folder / f"{file}.safetensors", tensors)
     noise = {k: max(float((run[k].double() - after[k].double()).norm()) for _, run in runs)
              for k in after}
     noise_losses = max((run[0] for run in runs),
@@ -248,9 +218,8 @@ def rows_error(ours, before, truth):
 def worst_parameter(run, model, folder, facts):
     """The largest error over its limit of a trained parameter, and those that were not found."""
     import numpy
-    from safetensors.numpy import load_file
-    before, after = load_file(folder / "before.safetensors"), load_file(folder / "after.safetensors")
-    ours = load_file(sorted(run.glob("checkpoints/*/model.safetensors"))[-1])
+    before, after = (read_tensors(folder / f"{file}.safetensors") for file in ("before", "after"))
+    ours = read_tensors(sorted(run.glob("checkpoints/*/model.safetensors"))[-1])
     counterpart = counterparts(model, before)
     worst, missing = (0.0, ""), []
     for target in facts["trained"]:
@@ -276,10 +245,9 @@ def what_the_file_lacks(way, folder, facts):
     """Flags for float buffers and single numbers among the initializers of the TorchScript exporter's
     files, which do not tell them from parameters and constants: who exported the model can."""
     import onnx
-    from safetensors.numpy import load_file
     if way != "ts":
         return []
-    before = load_file(folder / "before.safetensors")
+    before = read_tensors(folder / "before.safetensors")
     model = onnx.load(folder / f"{way}.onnx", load_external_data=False)
     own = {tensor.name for tensor in model.graph.initializer}
     names = [name for name, value in before.items() if value.dtype.kind == "f" and name in own

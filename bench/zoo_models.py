@@ -5,6 +5,7 @@ Each is a small random instance with its inputs and its labels (zoo_entries.py).
 import torch
 from torch import nn
 
+import zoo_bench  # noqa: F401  (adds its own)
 import zoo_modules  # noqa: F401  (adds its own)
 from zoo_entries import BATCH, CLASSES, VOCAB, ZOO, One, classes, entry, images, tokens
 
