@@ -33,13 +33,17 @@ LIMITS = {"act": 1e-4, "dact": 1e-3, "grad": 1e-3, "param": 1e-4, "loss": 1e-5, 
 
 
 def recorded(name, way, steps, folder):
-    """{"verdict": "equal", "unequal", "no export" or "refused", ..} of one architecture."""
+    """{"verdict": "equal", "unequal", "no export", "refused" or "not there", ..} of one
+    architecture."""
     import torch
     import zoo
     import zoo_models
     torch.set_num_threads(1)
     torch.manual_seed(7)
-    module, inputs, labels, kind = zoo_models.ZOO[name][1]()
+    try:
+        module, inputs, labels, kind = zoo_models.ZOO[name][1]()
+    except (AttributeError, ImportError) as error:  # of another version, or a package
+        return {"verdict": "not there", "why": first_line(error)}
     zoo.prepared_module(module, "train")
     state = {key: value.clone() for key, value in module.state_dict().items()}
     file = folder / "model.onnx"
