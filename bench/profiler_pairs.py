@@ -9,9 +9,10 @@ cost: the ratio of the median step times of plain and profiled runs; the median 
 to be 1.02 at most. alarms: `compare` of two runs of one command is to name nothing; one pair may. A pair
 whose machine `compare` says was not alike is made again, and counted. busy:
 in the second run a listener waits, busily, a tenth of the time of each call of one op
-(busy_wait_bench); `compare` is to name that op, and how often it names no other is told. Five ops or nodes of each workload, of 3 %
-of the step at least, take turns. Which run of a pair is first alternates. With --runs each side of a
-pair has several short runs, in turn with the other's, which `compare` takes pair by pair.
+(busy_wait_bench); `compare` is to name that op; how often it names no other is told. Five ops or nodes
+of each workload, of 3 % of the step at least, take turns. Which run of a pair is first alternates. With
+--runs each side of a pair has several short runs, in turn with the other's, which `compare` takes pair
+by pair.
 """
 import argparse
 import json
