@@ -2,11 +2,11 @@
 #include "engine/compile.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <array>
 
 #include "engine/core/error.h"
+#include "engine/core/system/freed_memory.h"
 #include "engine/exec/backends.h"
 #include "engine/exec/reference.h"
 #include "engine/onnx/import_log.h"
@@ -106,7 +106,7 @@ std::vector<double> step_seconds(const Program& plain, const std::filesystem::pa
 void release_initial(Compiled& compiled) {
   for (Stage& stage : compiled.stages) stage.graph.release_initial();
   compiled.program.graph.release_initial();
-  malloc_trim(0);  // glibc keeps freed blocks of up to 32 MiB: hundreds of MiB here
+  give_back_freed_memory();  // hundreds of MiB
 }
 
 }  // namespace trainscope

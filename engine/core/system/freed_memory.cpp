@@ -1,11 +1,16 @@
 // Options of glibc's allocator.
 #include "engine/core/system/freed_memory.h"
 
-#include <malloc.h>
-
+#include <cstdlib>  // __GLIBC__
 #include <limits>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace trainscope {
+
+#ifdef __GLIBC__
 
 // As glibc has them, but for the threshold, which it raises by itself up to this where a program
 // frees large blocks.
@@ -20,7 +25,14 @@ KeepsFreedMemory::KeepsFreedMemory() {
 KeepsFreedMemory::~KeepsFreedMemory() {
   mallopt(M_MMAP_MAX, kMostMappedBlocks);
   mallopt(M_TRIM_THRESHOLD, kMostTrimThreshold);
-  malloc_trim(0);
+  give_back_freed_memory();
 }
+
+void give_back_freed_memory() { malloc_trim(0); }
+#else
+KeepsFreedMemory::KeepsFreedMemory() = default;
+KeepsFreedMemory::~KeepsFreedMemory() = default;
+void give_back_freed_memory() {}
+#endif
 
 }  // namespace trainscope

@@ -14,4 +14,8 @@ class KeepsFreedMemory {
   KeepsFreedMemory& operator=(const KeepsFreedMemory&) = delete;
 };
 
+// What the allocator keeps of freed blocks goes back to the system; glibc keeps those of up to 32
+// MiB. Elsewhere than with glibc nothing happens.
+void give_back_freed_memory();
+
 }  // namespace trainscope
