@@ -59,13 +59,18 @@ bool all_finite(const double* elements) {
   return special == 0;
 }
 
-void add_one_by_one(std::span<const double> elements, std::uint64_t first, Sketch& sketch,
-                    std::uint64_t seed) {
+std::int64_t add_one_by_one(std::span<const double> elements, std::uint64_t first, Sketch& sketch,
+                            std::uint64_t seed) {
+  std::int64_t left_out = 0;
   for (std::size_t i = 0; i < elements.size(); ++i) {
-    if (!std::isfinite(elements[i])) continue;
+    if (!std::isfinite(elements[i])) {
+      ++left_out;
+      continue;
+    }
     const SketchPlace place = sketch_place(first + i, seed);
     sketch[static_cast<std::size_t>(place.bucket)] += place.negative ? -elements[i] : elements[i];
   }
+  return left_out;
 }
 
 }  // namespace
@@ -75,9 +80,10 @@ SketchPlace sketch_place(std::uint64_t index, std::uint64_t seed) {
   return {.bucket = static_cast<int>(bucket_of(h)), .negative = is_negative(h)};
 }
 
-void add_to_sketch(std::span<const double> elements, std::uint64_t first, Sketch& sketch,
-                   std::uint64_t seed) {
+std::int64_t add_to_sketch(std::span<const double> elements, std::uint64_t first, Sketch& sketch,
+                           std::uint64_t seed) {
   Block block;
+  std::int64_t left_out = 0;
   std::size_t at = 0;
   for (; at + kBlock <= elements.size(); at += kBlock) {
     const double* const these = elements.data() + at;
@@ -87,12 +93,12 @@ void add_to_sketch(std::span<const double> elements, std::uint64_t first, Sketch
       finite = all_finite(these);
     });
     if (!finite) {
-      add_one_by_one({these, kBlock}, first + at, sketch, seed);
+      left_out += add_one_by_one({these, kBlock}, first + at, sketch, seed);
       continue;
     }
     for (std::size_t i = 0; i < kBlock; ++i) sketch[block.buckets[i]] += block.terms[i];
   }
-  add_one_by_one(elements.subspan(at), first + at, sketch, seed);
+  return left_out + add_one_by_one(elements.subspan(at), first + at, sketch, seed);
 }
 
 double estimated_norm(const Sketch& sketch) {

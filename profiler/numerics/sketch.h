@@ -29,9 +29,9 @@ struct SketchPlace {
 SketchPlace sketch_place(std::uint64_t index, std::uint64_t seed = kSketchSeed);
 
 // Adds elements that stand from position `first` on in their tensor. The sketch of a tensor is the
-// sum of those of its pieces.
-void add_to_sketch(std::span<const double> elements, std::uint64_t first, Sketch& sketch,
-                   std::uint64_t seed = kSketchSeed);
+// sum of those of its pieces. Returns how many were left out.
+std::int64_t add_to_sketch(std::span<const double> elements, std::uint64_t first, Sketch& sketch,
+                           std::uint64_t seed = kSketchSeed);
 
 // Estimates of the L2 norm of a tensor, and of the difference of two tensors of one shape: within
 // 20 percent in 99 of 100 tensors.

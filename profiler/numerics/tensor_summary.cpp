@@ -3,6 +3,7 @@
 #include "profiler/numerics/tensor_summary.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -16,10 +17,10 @@ namespace {
 
 constexpr std::size_t kBlockElements = 4096;
 constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // bytes
+using Block = std::array<double, kBlockElements>;
 
 // Elements as f64: where they lie, or in `block`.
-std::span<const double> in_f64(DType dtype, std::span<const std::byte> bytes,
-                               std::vector<double>& block) {
+std::span<const double> in_f64(DType dtype, std::span<const std::byte> bytes, Block& block) {
   const std::size_t elements = bytes.size() / size_of(dtype);
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % sizeof(double) == 0;
   if (dtype == DType::kF64 && is_aligned) {
@@ -32,32 +33,34 @@ std::span<const double> in_f64(DType dtype, std::span<const std::byte> bytes,
 #pragma GCC ivdep
       for (std::size_t i = 0; i < elements; ++i) to[i] = from[i];
     });
-    return {to, elements};
+    return std::span(block).first(elements);
   }
   // Conversion reads elements alone: the const of its argument's type is lost, not broken.
   convert_elements({.dtype = dtype, .data = const_cast<std::byte*>(bytes.data())},
                    {.dtype = DType::kF64, .data = block.data()},
                    static_cast<std::int64_t>(elements));
-  return {block.data(), elements};
+  return std::span(block).first(elements);
 }
 
 // f(elements of a block, in f64), of whole elements in their order.
 template <class F>
 void for_blocks(DType dtype, std::span<const std::byte> bytes, F f) {
-  std::vector<double> block(kBlockElements);
+  Block block;
   const std::size_t most = kBlockElements * size_of(dtype);
   for (std::size_t at = 0; at < bytes.size(); at += most) {
     f(in_f64(dtype, bytes.subspan(at, std::min(most, bytes.size() - at)), block));
   }
 }
 
-// Adds the elements of `bytes`, which stand from position `first` on.
-void sketch_elements(DType dtype, std::span<const std::byte> bytes, std::uint64_t first,
-                     Sketch& sketch) {
+// Adds the elements of `bytes`, which stand from position `first` on; how many it leaves out.
+std::int64_t sketch_elements(DType dtype, std::span<const std::byte> bytes, std::uint64_t first,
+                             Sketch& sketch) {
+  std::int64_t left_out = 0;
   for_blocks(dtype, bytes, [&](std::span<const double> elements) {
-    add_to_sketch(elements, first, sketch);
+    left_out += add_to_sketch(elements, first, sketch);
     first += elements.size();
   });
+  return left_out;
 }
 
 // f() and g(), each on a thread: of the pool that kernels have, whose threads wait for the next
@@ -245,20 +248,27 @@ TensorSummary summary_of(DType dtype, std::span<const std::byte> bytes, int thre
   return summarizer.summary();
 }
 
-Sketch sketch_of(DType dtype, std::span<const std::byte> bytes, int threads) {
-  const std::size_t elements = bytes.size() / size_of(dtype);
-  Sketch sketch{};
+FiniteSketch sketch_of(DType dtype, std::span<const std::byte> bytes, int threads) {
+  FiniteSketch result;
   if (threads < 2 || bytes.size() < kWorthAThread) {
-    sketch_elements(dtype, bytes, 0, sketch);
-    return sketch;
+    result.left_out = sketch_elements(dtype, bytes, 0, result.sketch);
+    return result;
   }
-  const std::size_t half = elements / 2;
-  Sketch second{};
+  const std::size_t half = bytes.size() / size_of(dtype) / 2;  // elements
+  FiniteSketch second;
   run_beside(
-      threads, [&] { sketch_elements(dtype, bytes.subspan(half * size_of(dtype)), half, second); },
-      [&] { sketch_elements(dtype, bytes.first(half * size_of(dtype)), 0, sketch); });
-  for (std::size_t i = 0; i < sketch.size(); ++i) sketch[i] += second[i];
-  return sketch;
+      threads,
+      [&] {
+        const std::span<const std::byte> rest = bytes.subspan(half * size_of(dtype));
+        second.left_out = sketch_elements(dtype, rest, half, second.sketch);
+      },
+      [&] {
+        result.left_out =
+            sketch_elements(dtype, bytes.first(half * size_of(dtype)), 0, result.sketch);
+      });
+  for (std::size_t i = 0; i < result.sketch.size(); ++i) result.sketch[i] += second.sketch[i];
+  result.left_out += second.left_out;
+  return result;
 }
 
 }  // namespace trainscope::profiler

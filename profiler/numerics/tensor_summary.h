@@ -67,7 +67,13 @@ class TensorSummarizer {
 
 // The same from however many threads.
 TensorSummary summary_of(DType dtype, std::span<const std::byte> bytes, int threads = 1);
-// Its sketch alone. That of two threads differs from that of one by the rounding of its sum.
-Sketch sketch_of(DType dtype, std::span<const std::byte> bytes, int threads);
+
+// The sketch alone, and how many elements are not in it because they are not finite.
+struct FiniteSketch {
+  Sketch sketch{};
+  std::int64_t left_out = 0;
+};
+// That of two threads differs from that of one by the rounding of its sum.
+FiniteSketch sketch_of(DType dtype, std::span<const std::byte> bytes, int threads);
 
 }  // namespace trainscope::profiler

@@ -200,7 +200,7 @@ void NumericsRecorder::record_oracle() {
   for (OracleRow& row : rows) {
     row.row.step = step_;
     truth.add(row.row, row.sketch);
-    noise.push_back({.key = row.row.key(), .relative = row.noise});
+    if (row.noise) noise.push_back({.key = row.row.key(), .relative = *row.noise});
   }
   truth.write_noise(noise);
   truth.sync();

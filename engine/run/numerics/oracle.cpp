@@ -2,20 +2,19 @@
 #include "engine/run/numerics/oracle.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "engine/core/system/freed_memory.h"
+#include "engine/run/numerics/noise.h"
 #include "engine/run/numerics/trace_rows.h"
 
 namespace trainscope {
 namespace {
 
 using Tensors = std::map<std::string, Tensor>;
-using Order = std::vector<std::int64_t>;
+using Order = ExampleOrder;
 
 CompileOptions in_f64(CompileOptions options) {
   options.import.float_type = DType::kF64;
@@ -47,24 +46,11 @@ std::vector<Order> other_orders(std::int64_t examples) {
   return {backwards, next, even};
 }
 
-Order inverse(const Order& order) {
-  Order result(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    result[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-  }
-  return result;
-}
-
-bool holds_blocks(const Shape& shape, int axis, std::size_t examples) {
-  return shape.rank > axis && shape[axis] > 0 &&
-         shape[axis] % static_cast<std::int64_t>(examples) == 0;
-}
-
 Tensors in_order(const Tensors& batch, const BatchAxes& axes, const Order& order) {
   Tensors result;
   for (const auto& [name, tensor] : batch) {
     const int axis = axis_of(axes, name);
-    const bool moves = holds_blocks(tensor.type().shape, axis, order.size());
+    const bool moves = holds_examples(tensor.shape(), axis, order.size());
     result.emplace(name, moves ? reordered(tensor, axis, order) : tensor);
   }
   return result;
@@ -79,54 +65,6 @@ Tensors upcast(const Tensors& tensors) {
   return result;
 }
 
-std::span<const std::byte> bytes_of(const Tensor& tensor) {
-  return {tensor.data(), tensor.bytes()};
-}
-
-// By what other orders of the batch are compared: the first elements of a large value, as noise is
-// alike all over it.
-constexpr std::size_t kHeadElements = std::size_t{1} << 18;
-
-std::size_t head_bytes(const Tensor& tensor) {
-  return std::min(tensor.bytes(), kHeadElements * size_of(tensor.dtype()));
-}
-
-// The head of the tensor whose examples stand in it as `order` says.
-std::vector<std::byte> reordered_head(const Tensor& tensor, const Order& order) {
-  const std::size_t block = tensor.bytes() / order.size();
-  std::vector<std::byte> head;
-  for (std::size_t i = 0; head.size() < head_bytes(tensor); ++i) {
-    const std::byte* const example = tensor.data() + static_cast<std::size_t>(order[i]) * block;
-    head.insert(head.end(), example, example + std::min(block, head_bytes(tensor) - head.size()));
-  }
-  return head;
-}
-
-double l2_of(std::span<const std::byte> doubles) {
-  double sum = 0.0;
-  for (std::size_t at = 0; at < doubles.size(); at += sizeof(double)) {
-    double element = 0.0;
-    std::memcpy(&element, doubles.data() + at, sizeof element);
-    sum += element * element;
-  }
-  return std::sqrt(sum);
-}
-
-// What elements should be: their sketch and norm.
-struct Expected {
-  profiler::Sketch sketch{};
-  double l2 = 0.0;
-};
-
-// A tensor is divided by `divisor`, as that of the truth was.
-double relative_error(const Expected& expected, DType dtype, std::span<const std::byte> bytes,
-                      double divisor, int threads) {
-  if (expected.l2 == 0.0) return 0.0;
-  profiler::Sketch sketch = profiler::sketch_of(dtype, bytes, threads);
-  for (double& bucket : sketch) bucket /= divisor;
-  return profiler::estimated_distance(sketch, expected.sketch) / expected.l2;
-}
-
 // Fills rows: first by the truth, then by steps in f32.
 class NoiseMeasurement {
  public:
@@ -138,14 +76,15 @@ class NoiseMeasurement {
     if (as.kind == profiler::TraceKind::kOwn) return;
     profiler::TraceRow row = trace_row(step.graph(), id, as);
     if (!by_key_.emplace(row.key(), rows_.size()).second) return;
+    const double divisor = step.divisor_of(as);
     profiler::TensorSummary summary =
-        profiler::summary_of(tensor.dtype(), bytes_of(tensor), threads_);
-    summary.divide(step.divisor_of(as));
+        profiler::summary_of(tensor.dtype(), {tensor.data(), tensor.bytes()}, threads_);
+    summary.divide(divisor);
     row.order = static_cast<std::int64_t>(rows_.size());
     row.statistics = summary.statistics;
     row.hash = summary.hash;
+    noise_.emplace_back(ScaledTensor{tensor, divisor}, summary, threads_);
     rows_.push_back({.row = std::move(row), .sketch = summary.sketch});
-    heads_.push_back(head_of(tensor, step.divisor_of(as)));
   }
 
   // A value of the batch as it is (null) or in another order.
@@ -153,72 +92,27 @@ class NoiseMeasurement {
     const TracedAs& as = step.values().of(id);
     const auto found = by_key_.find(trace_row(step.graph(), id, as).key());
     if (found == by_key_.end()) return;
-    OracleRow& row = rows_[found->second];
-    const double divisor = step.divisor_of(as);
-    if (order == nullptr) {
-      const Expected all{.sketch = row.sketch, .l2 = row.row.statistics.l2};
-      row.noise = std::max(
-          row.noise, relative_error(all, tensor.dtype(), bytes_of(tensor), divisor, threads_));
-      return;
-    }
-    const double error = error_in(*order, as, tensor, divisor, heads_[found->second]);
-    if (error <= kMostNoise) row.noise = std::max(row.noise, error);
+    TensorNoise& noise = noise_[found->second];
+    const ScaledTensor rounded{tensor, step.divisor_of(as)};
+    if (order == nullptr) return noise.measure(rounded);
+    const bool of_values = as.kind == profiler::TraceKind::kActivation ||
+                           as.kind == profiler::TraceKind::kActivationGradient;
+    noise.measure(rounded, *order, of_values);
   }
 
-  std::vector<OracleRow> rows() && { return std::move(rows_); }
+  std::vector<OracleRow> rows() && {
+    for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i].noise = noise_[i].largest();
+    return std::move(rows_);
+  }
 
  private:
-  Expected head_of(const Tensor& tensor, double divisor) const {
-    const std::span<const std::byte> head = bytes_of(tensor).first(head_bytes(tensor));
-    Expected expected{.sketch = profiler::sketch_of(tensor.dtype(), head, threads_)};
-    for (double& bucket : expected.sketch) bucket /= divisor;
-    expected.l2 = tensor.dtype() == DType::kF64
-                      ? l2_of(head) / divisor
-                      : profiler::summary_of(tensor.dtype(), head, 1).statistics.l2 / divisor;
-    return expected;
-  }
-
-  double error_in(const Order& order, const TracedAs& as, const Tensor& tensor, double divisor,
-                  const Expected& head) const {
-    const auto error_of = [&](std::span<const std::byte> bytes) {
-      return relative_error(head, tensor.dtype(), bytes, divisor, threads_);
-    };
-    const bool is_act = as.kind == profiler::TraceKind::kActivation ||
-                        as.kind == profiler::TraceKind::kActivationGradient;
-    double error = kMostNoise + 1.0;
-    if (is_act && holds_blocks(tensor.type().shape, 0, order.size())) {
-      error = error_of(reordered_head(tensor, inverse(order)));
-    }
-    // What has no examples there, or is as long by chance: a sum over them.
-    if (error <= kMostNoise) return error;
-    return std::min(error, error_of(bytes_of(tensor).first(head_bytes(tensor))));
-  }
-
   int threads_;
   std::vector<OracleRow> rows_;
-  std::vector<Expected> heads_;  // of each row
+  std::vector<TensorNoise> noise_;  // of each row
   std::map<std::string, std::size_t> by_key_;
 };
 
 }  // namespace
-
-Tensor reordered(const Tensor& tensor, int axis, const Order& order) {
-  const Shape& shape = tensor.type().shape;
-  std::int64_t outer = 1;
-  for (int i = 0; i < axis; ++i) outer *= shape[i];
-  const auto examples = static_cast<std::int64_t>(order.size());
-  const std::size_t block = tensor.bytes() / static_cast<std::size_t>(outer * examples);
-  Tensor result(tensor.type());
-  for (std::int64_t o = 0; o < outer; ++o) {
-    for (std::int64_t i = 0; i < examples; ++i) {
-      const auto to = static_cast<std::size_t>(o * examples + i) * block;
-      const auto from =
-          static_cast<std::size_t>(o * examples + order[static_cast<std::size_t>(i)]) * block;
-      std::memcpy(result.data() + to, tensor.data() + from, block);
-    }
-  }
-  return result;
-}
 
 Oracle::Oracle(const OnnxModel& model, const CompileOptions& options)
     : single_(model, options), truth_(model, in_f64(options)), threads_(options.lower.threads) {}

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,10 @@ namespace trainscope {
 struct OracleRow {
   profiler::TraceRow row;  // without step and micro-batch; dtype f64
   profiler::Sketch sketch{};
-  // The largest L2 error of f32 over the L2 norm: of the batch as it is, and of its examples in
-  // three other orders, of these by the first 2^18 elements alone. An order of which the error is
-  // above kMostNoise does not count: the value has its examples elsewhere than in its first axis,
-  // or draws numbers by position.
-  double noise = 0.0;
+  // The largest L2 error of f32 over the L2 norm, of the batch as it is and of its examples in
+  // three other orders (TensorNoise). None: it is not known, as elements overflow.
+  std::optional<double> noise = {};
 };
-inline constexpr double kMostNoise = 1e-2;
 
 class Oracle {
  public:
@@ -40,10 +38,5 @@ class Oracle {
   UnfusedStep truth_;
   int threads_;
 };
-
-// The same tensor with its examples in another order; `order` gives for each place of the result
-// the example that comes there. An axis longer than `order` by a whole factor holds blocks of
-// examples.
-Tensor reordered(const Tensor& tensor, int axis, const std::vector<std::int64_t>& order);
 
 }  // namespace trainscope

@@ -17,7 +17,7 @@
 #include "engine/core/json.h"
 #include "engine/core/system/scratch_folder.h"
 #include "engine/models/models.h"
-#include "engine/run/numerics/oracle.h"
+#include "engine/run/numerics/noise.h"
 #include "kernels/api/random.h"
 
 namespace trainscope::test {

@@ -1,0 +1,87 @@
+// The oracle of steps of small models: what is measured, and what overflows.
+#include "engine/run/numerics/oracle.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+
+#include "tests/engine/run/run_tools.h"
+
+namespace trainscope {
+namespace {
+
+constexpr std::int64_t kExamples = 4;
+
+// By key, of a step on `x` [4,3].
+std::map<std::string, OracleRow> oracle_of(std::string_view text, float x) {
+  CompileOptions options;
+  options.import.dims["n"] = kExamples;
+  options.training.mode = GraphMode::kTrain;
+  options.training.loss = {.kind = LossKind::kMse, .output = "y"};
+  options.training.optimizer.kind = OptimizerKind::kSgd;
+  std::map<std::string, Tensor> batch;
+  Tensor inputs({.dtype = DType::kF32, .shape = {kExamples, 3}});
+  for (std::size_t i = 0; i < 12; ++i) {
+    inputs.values<float>()[i] = x * (1.0F + 0.1F * static_cast<float>(i));
+  }
+  batch.emplace("x", std::move(inputs));
+  batch.emplace("labels", Tensor({.dtype = DType::kF32, .shape = {kExamples, 2}}));
+  std::map<std::string, OracleRow> rows;
+  for (OracleRow& row : Oracle(test::model(text), options).rows(batch, {}, {})) {
+    rows.emplace(row.row.key(), std::move(row));
+  }
+  return rows;
+}
+
+TEST_CASE("oracle: values and gradients of a step, with what f32 makes of them") {
+  const auto rows = oracle_of(
+      "(float[n,3] x) => (float[n,2] y)"
+      "<float[3,2] w = {1, 0.3, 0.7, 1, 0.1, 0.5}> { h = MatMul(x, w) y = Tanh(h) }",
+      0.1F);
+  for (const std::string key : {"act:h", "act:y", "grad:w", "loss:loss"}) {
+    CAPTURE(key);
+    REQUIRE(rows.contains(key));
+    const OracleRow& row = rows.at(key);
+    REQUIRE(row.noise.has_value());
+    CHECK(*row.noise < 1e-6);
+    CHECK(row.row.dtype == "f64");
+    CHECK(row.row.statistics.l2 > 0.0);
+  }
+  CHECK(*rows.at("act:h").noise > 0.0);
+}
+
+// e^113 and more are beyond f32, and finite in f64.
+TEST_CASE("oracle: what overflows in f32 has no noise, what comes before it has") {
+  const auto rows = oracle_of(
+      "(float[n,3] x) => (float[n,2] y)"
+      "<float[3,2] w = {1, 0.3, 0.7, 1, 0.1, 0.5}> { h = MatMul(x, w) y = Exp(h) }",
+      60.0F);
+  REQUIRE(rows.contains("act:h"));
+  CHECK(rows.at("act:h").noise.has_value());
+  REQUIRE(rows.contains("act:y"));
+  CHECK_FALSE(rows.at("act:y").noise.has_value());
+  CHECK(std::isfinite(rows.at("act:y").row.statistics.l2));
+  REQUIRE(rows.contains("grad:w"));
+  CHECK_FALSE(rows.at("grad:w").noise.has_value());
+}
+
+TEST_CASE("oracle: a batch of one example has no other order") {
+  CompileOptions options;
+  options.import.dims["n"] = 1;
+  options.training.mode = GraphMode::kTrain;
+  options.training.loss = {.kind = LossKind::kMse, .output = "y"};
+  const Oracle oracle(test::model("(float[n,3] x) => (float[n,2] y)"
+                                  "<float[3,2] w = {1, 0, 0, 1, 0.5, 0.5}> { y = MatMul(x, w) }"),
+                      options);
+  const std::map<std::string, Tensor> batch = {
+      {"x", Tensor::of<float>(Shape{1, 3}, std::vector<float>{0.1F, 0.2F, 0.3F})},
+      {"labels", Tensor({.dtype = DType::kF32, .shape = {1, 2}})}};
+  for (const OracleRow& row : oracle.rows(batch, {}, {})) {
+    CAPTURE(row.row.key());
+    CHECK(row.noise.has_value());
+  }
+}
+
+}  // namespace
+}  // namespace trainscope
