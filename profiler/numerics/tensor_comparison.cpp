@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,22 +23,30 @@ constexpr double kRounding = 0x1p-23;
 // What an optimizer makes of the noise of gradients, of how far it moves a parameter: an element
 // whose gradient is rounding moves by the whole learning rate under Adam, whichever way.
 constexpr double kMoveNoise = 1e-3;
+// Of a tensor with more noise than this little is left but rounding, which is as large in another
+// run whatever else the tensor holds there: its noise is a norm, not a share of the tensor's.
+constexpr double kNothingButNoise = 1e-2;
+
+// Whether a tensor has a norm: no element that is not finite, nor one that is too large to square.
+bool is_finite(const TensorStatistics& statistics) {
+  return statistics.finite() == statistics.count &&
+         statistics.l2 < std::numeric_limits<double>::max();
+}
 
 // What limits are made of.
 class Limits {
  public:
-  Limits(const Trace& a, const Trace& b) {
+  Limits(const Trace& a, const Trace& b, std::int64_t begun) : begun_(begun) {
     oracle_ = a.oracle();
     if (!oracle_) oracle_ = b.oracle();
     if (!oracle_) return;
-    double squares = 0.0;
     for (std::size_t i = 0; i < oracle_->rows().size(); ++i) {
       const TraceRow& row = oracle_->rows()[i];
       rows_.emplace(row.key(), i);
       step_ = row.step;
-      if (row.kind == TraceKind::kGradient) squares += row.statistics.l2 * row.statistics.l2;
+      const bool counts = row.kind == TraceKind::kGradient && is_finite(row.statistics);
+      if (counts) all_gradients_ = std::hypot(all_gradients_, row.statistics.l2);
     }
-    all_gradients_ = std::sqrt(squares);
     for (const TraceNoise& noise : oracle_->noise()) noise_.emplace(noise.key, noise.relative);
   }
 
@@ -54,33 +63,38 @@ class Limits {
     return l2 > 0.0 ? estimated_distance(sketch, oracle_->sketch(truth)) / l2 : 0.0;
   }
 
-  // Relative; `move`: how far a parameter went in the step, where that is known.
-  double of(const TraceRow& row, std::optional<double> move) const {
-    const double steps = static_cast<double>(std::max<std::int64_t>(1, row.step));
-    const double l2 = std::max(row.statistics.l2, 1e-300);
-    double limit = kNoiseFactor * std::max(noise_of(row), kRounding);
+  // Relative to `norm`, the larger one of both tensors; `move`: how far a parameter went in the
+  // step, where that is known.
+  double of(const TraceRow& row, double norm, std::optional<double> move) const {
+    const double steps = static_cast<double>(std::max<std::int64_t>(1, row.step - begun_));
+    norm = std::max(norm, 1e-300);
+    double limit = kNoiseFactor * std::max(noise_of(row, norm), kRounding);
     const bool is_gradient =
         row.kind == TraceKind::kGradient || row.kind == TraceKind::kActivationGradient;
-    if (is_gradient) limit = std::max(limit, kNoiseFactor * kOfAllGradients * all_gradients_ / l2);
+    if (is_gradient) {
+      limit = std::max(limit, kNoiseFactor * kOfAllGradients * all_gradients_ / norm);
+    }
     if (row.kind == TraceKind::kParameter) {
       limit = kNoiseFactor * kRounding;
       // Of an unknown move: some hundredths of the parameter.
-      const double moved = move.value_or(1e-2 * l2) / l2;
+      const double moved = move.value_or(1e-2 * norm) / norm;
       limit += (vanishes(row.value) ? 2.0 : kMoveNoise) * moved;
     }
-    return limit * steps;
+    return steps * (std::isfinite(limit) ? limit : kNoiseFactor * kUnmeasuredNoise);
   }
 
  private:
-  double noise_of(const TraceRow& row) const {
-    std::string key = row.key();
-    double factor = 1.0;
+  double noise_of(const TraceRow& row, double norm) const {
     if (row.kind == TraceKind::kState) {  // a moment: of a gradient, or its square
-      key = "grad:" + row.value.substr(row.value.find('/') + 1);
-      factor = 2.0;
+      const auto found = noise_.find("grad:" + row.value.substr(row.value.find('/') + 1));
+      return 2.0 * (found == noise_.end() ? kUnmeasuredNoise : found->second);
     }
-    const auto found = noise_.find(key);
-    return factor * (found == noise_.end() ? kUnmeasuredNoise : found->second);
+    const auto found = noise_.find(row.key());
+    if (found == noise_.end()) return kUnmeasuredNoise;
+    const auto truth = rows_.find(row.key());
+    const bool vanishes = found->second > kNothingButNoise && truth != rows_.end();
+    if (!vanishes) return found->second;
+    return found->second * oracle_->rows()[truth->second].statistics.l2 / norm;
   }
   // Whether a parameter's gradient is nothing but rounding.
   bool vanishes(const std::string& parameter) const {
@@ -89,6 +103,7 @@ class Limits {
     return oracle_->rows()[found->second].statistics.l2 < 1e-6 * all_gradients_;
   }
 
+  std::int64_t begun_;
   std::optional<Trace> oracle_;
   std::unordered_map<std::string, std::size_t> rows_;
   std::unordered_map<std::string, double> noise_;
@@ -134,7 +149,8 @@ double estimated_cosine(double x, double y, double apart) {
 
 class Comparer {
  public:
-  Comparer(const Trace& a, const Trace& b) : a_(a), b_(b), limits_(a, b) {}
+  Comparer(const Trace& a, const Trace& b, std::int64_t begun)
+      : a_(a), b_(b), limits_(a, b, begun) {}
 
   TensorComparison run() {
     check_models();
@@ -144,9 +160,7 @@ class Comparer {
     for (std::size_t i = 0; i < a_.trace().rows().size(); ++i) add(i);
     find_unpaired();
     result_.measured = limits_.measured();
-    for (std::size_t i = 0; i < result_.tensors.size() && !result_.first; ++i) {
-      if (is_fault(result_.tensors[i].verdict)) result_.first = i;
-    }
+    result_.find_first();
     return std::move(result_);
   }
 
@@ -210,8 +224,8 @@ class Comparer {
   }
 
   void judge(const TraceRow& a, const TraceRow& b, ComparedTensor& tensor) {
-    const TensorStatistics& x = a.statistics;
-    const TensorStatistics& y = b.statistics;
+    const TensorStatistics& x = tensor.statistics_a = a.statistics;
+    const TensorStatistics& y = tensor.statistics_b = b.statistics;
     if (x.count != y.count) {
       tensor.verdict = TensorVerdict::kShape;
       return;
@@ -233,7 +247,7 @@ class Comparer {
       if (has_kink(a.op) || has_kink(b.op)) tensor.kink_flips = tensor.elements->sign_flips;
     }
     tensor.relative = norm > 0.0 ? error / norm : 0.0;
-    tensor.limit = is_integer(a) ? 0.0 : limits_.of(a, move_of(tensor.row_a));
+    tensor.limit = is_integer(a) ? 0.0 : limits_.of(a, norm, move_of(tensor));
     if (const auto truth = limits_.truth(a)) {
       tensor.error_a = limits_.error_from_truth(*truth, a_.trace().sketch(tensor.row_a));
       tensor.error_b = limits_.error_from_truth(*truth, b_.trace().sketch(tensor.row_b));
@@ -244,13 +258,19 @@ class Comparer {
                                                        : TensorVerdict::kBeyond;
   }
 
-  // How far A's parameter went since the last step before, where that was recorded.
-  std::optional<double> move_of(std::size_t index) const {
-    const TraceRow& row = a_.row(index);
+  // How far a parameter went in the step, in the trace where it went further; none where neither
+  // has the step before.
+  std::optional<double> move_of(const ComparedTensor& tensor) const {
+    const auto a = move_in(a_, tensor.row_a);
+    const auto b = move_in(b_, tensor.row_b);
+    return a && b ? std::max(*a, *b) : a ? a : b;
+  }
+  static std::optional<double> move_in(const IndexedTrace& trace, std::size_t index) {
+    const TraceRow& row = trace.row(index);
     if (row.kind != TraceKind::kParameter || row.step == 0) return std::nullopt;
-    const auto before = a_.find(row.step - 1, 0, row.key());
+    const auto before = trace.find(row.step - 1, 0, row.key());
     if (!before) return std::nullopt;
-    return estimated_distance(a_.trace().sketch(index), a_.trace().sketch(*before));
+    return estimated_distance(trace.trace().sketch(index), trace.trace().sketch(*before));
   }
 
   void find_unpaired() {
@@ -291,6 +311,13 @@ std::size_t TensorComparison::faults() const {
       tensors, [](const ComparedTensor& tensor) { return is_fault(tensor.verdict); }));
 }
 
+void TensorComparison::find_first() {
+  const auto found = std::ranges::find_if(
+      tensors, [](const ComparedTensor& tensor) { return is_fault(tensor.verdict); });
+  first = found == tensors.end() ? std::nullopt
+                                 : std::optional(static_cast<std::size_t>(found - tensors.begin()));
+}
+
 bool has_kink(std::string_view op) {
   return op.find("Relu") != std::string_view::npos;  // LeakyRelu, and what is fused with one
 }
@@ -299,6 +326,8 @@ void require_same_batches(const Trace& a, const Trace& b) {
   check_inputs(IndexedTrace(a), IndexedTrace(b), common_steps(a, b).front());
 }
 
-TensorComparison compare_tensors(const Trace& a, const Trace& b) { return Comparer(a, b).run(); }
+TensorComparison compare_tensors(const Trace& a, const Trace& b, std::int64_t begun) {
+  return Comparer(a, b, begun).run();
+}
 
 }  // namespace trainscope::profiler

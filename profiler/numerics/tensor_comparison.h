@@ -5,8 +5,8 @@
 // elements, else estimated from sketches. Where a trace has an oracle, the limit at its step is 8
 // times the noise that was measured, and at least 8 times 2^-23; of gradients also 8 * 1e-8 of the
 // norm of all gradients, which settles those that vanish in exact arithmetic. Rounding adds up, so
-// at a later step the limit is so many steps times that. Without an oracle noise is taken to be
-// kUnmeasuredNoise. docs/numerics.md says why.
+// some steps behind what both began with alike the limit is so many times that. Without an oracle
+// noise is taken to be kUnmeasuredNoise. docs/numerics.md says why.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,9 @@ inline bool is_fault(TensorVerdict verdict) { return verdict >= TensorVerdict::k
 struct ComparedTensor {
   std::size_t row_a = 0;
   std::size_t row_b = 0;
-  std::string key;        // as A has it
+  std::string key;  // as A has it
+  TensorStatistics statistics_a = {};
+  TensorStatistics statistics_b = {};
   double relative = 0.0;  // error
   double limit = 0.0;     // of it
   TensorVerdict verdict = TensorVerdict::kSame;
@@ -64,6 +66,8 @@ struct TensorComparison {
   bool measured = false;      // limits are of an oracle
 
   std::size_t faults() const;
+  // Looks for the first one anew: tensors have changed.
+  void find_first();
 };
 
 // Whether an op's derivative jumps where its result passes 0: Relu and its family. Others, such as
@@ -75,7 +79,8 @@ bool has_kink(std::string_view op);
 void require_same_batches(const Trace& a, const Trace& b);
 
 // Throws kUsage, naming the difference, for traces of different models, batches or seeds of
-// sketches, or without a common step.
-TensorComparison compare_tensors(const Trace& a, const Trace& b);
+// sketches, or without a common step. `begun`: the step after which both had the same parameters
+// and states, 0 where they begin with the same.
+TensorComparison compare_tensors(const Trace& a, const Trace& b, std::int64_t begun = 0);
 
 }  // namespace trainscope::profiler

@@ -231,6 +231,70 @@ TEST_CASE("compare: with all elements errors are exact") {
   CHECK(errors.cosine == doctest::Approx(1.0));
 }
 
+// Two gradients, of which the oracle has norms and noise.
+struct TwoGradients {
+  float w = 1.0F;      // each element of grad:w
+  float other = 1.0F;  // of grad:other
+};
+struct OracleOfTwo {
+  std::vector<float> w;
+  double noise = 1e-7;
+};
+
+TensorComparison compared_gradients(TwoGradients a, TwoGradients b, const OracleOfTwo& oracle) {
+  const TraceFolder folders[2];
+  for (int i = 0; i < 2; ++i) {
+    const TwoGradients& of = i == 0 ? a : b;
+    TraceWriter writer(folders[i].folder(), {.producer = "test", .version = "1"});
+    add_row(writer, row(TraceKind::kGradient, "w", TracePhase::kBackward),
+            std::vector<float>(100, of.w));
+    add_row(writer, row(TraceKind::kGradient, "other", TracePhase::kBackward),
+            std::vector<float>(100, of.other));
+    writer.sync();
+  }
+  TraceWriter truth(folders[0].folder().make(kTraceOracleFolder),
+                    {.producer = "f64", .version = "1"});
+  add_row(truth, row(TraceKind::kGradient, "w", TracePhase::kBackward), oracle.w);
+  add_row(truth, row(TraceKind::kGradient, "other", TracePhase::kBackward),
+          std::vector<float>(100, 1.0F));
+  truth.write_noise(
+      {{.key = "grad:w", .relative = oracle.noise}, {.key = "grad:other", .relative = 1e-7}});
+  truth.sync();
+  return compare_tensors(Trace::open(folders[0].path), Trace::open(folders[1].path));
+}
+
+TEST_CASE("compare: a gradient that is zero in one run alone is a fault, in whichever") {
+  const OracleOfTwo oracle{.w = std::vector<float>(100, 1.0F)};
+  for (const bool in_a : {true, false}) {
+    const TwoGradients zero{.w = 0.0F};
+    const TensorComparison both =
+        compared_gradients(in_a ? zero : TwoGradients{}, in_a ? TwoGradients{} : zero, oracle);
+    CHECK(tensor_of(both, "grad:w").verdict == TensorVerdict::kBeyond);
+    CHECK(tensor_of(both, "grad:other").verdict == TensorVerdict::kSame);
+  }
+}
+
+// 0 in exact arithmetic, but for what f64 rounds.
+TEST_CASE("compare: a gradient that vanishes may be any rounding, and nothing larger") {
+  const OracleOfTwo oracle{.w = std::vector<float>(100, 1e-17F), .noise = 1e9};  // 1e-8 each
+  CHECK(compared_gradients({.w = 1e-8F}, {.w = -2e-8F}, oracle).faults() == 0);
+  CHECK(tensor_of(compared_gradients({.w = 1e-8F}, {.w = 1e-3F}, oracle), "grad:w").verdict ==
+        TensorVerdict::kBeyond);
+  CHECK(tensor_of(compared_gradients({.w = 1e-3F}, {.w = 1e-8F}, oracle), "grad:w").verdict ==
+        TensorVerdict::kBeyond);
+}
+
+TEST_CASE("compare: a gradient that overflows does not widen the limits of the others") {
+  std::vector<float> overflows(100, 3e38F);
+  overflows[3] = INFINITY;
+  const TensorComparison both =
+      compared_gradients({}, {.other = 1.001F}, {.w = overflows, .noise = 1e300});
+  const ComparedTensor& other = tensor_of(both, "grad:other");
+  CHECK(other.verdict == TensorVerdict::kBeyond);
+  CHECK(other.limit < 1e-5);
+  CHECK(std::isfinite(tensor_of(both, "grad:w").limit));
+}
+
 TEST_CASE("compare: signs show the kinks of the Relu family, and no others") {
   for (const std::string_view op : {"Relu", "LeakyRelu", "PRelu", "BiasRelu"}) CHECK(has_kink(op));
   for (const std::string_view op : {"Clip", "Max", "Min", "HardSigmoid", "HardSwish", "Gelu", ""}) {
