@@ -123,10 +123,10 @@ void add_error_columns(std::size_t i, const std::string& suffix, Columns& column
               }));
 }
 
-void add_special_columns(const Trace& a, const TracePair& pair, std::size_t i, Columns& columns) {
-  columns.add("NaN,inf A/" + pair.name, 14, of_pair(i, [&](const ComparedTensor& tensor) {
-                const TensorStatistics& x = a.rows()[tensor.row_a].statistics;
-                const TensorStatistics& y = pair.other.rows()[tensor.row_b].statistics;
+void add_special_columns(const TracePair& pair, std::size_t i, Columns& columns) {
+  columns.add("NaN,inf A/" + pair.name, 14, of_pair(i, [](const ComparedTensor& tensor) {
+                const TensorStatistics& x = tensor.statistics_a;
+                const TensorStatistics& y = tensor.statistics_b;
                 return fmt::format("{},{}/{},{}", x.nan, not_finite(x) - x.nan, y.nan,
                                    not_finite(y) - y.nan);
               }));
@@ -170,16 +170,16 @@ std::string tensor_table(const Trace& a, const std::vector<TracePair>& pairs, st
   Columns columns(rows);
   columns.add("step", 6, [](const TableRow& row) { return std::to_string(row.row->step); });
   columns.add("phase", 8, [](const TableRow& row) { return std::string(name_of(row.row->phase)); });
-  const bool special = any_tensor(rows, [&](const ComparedTensor& tensor) {
+  const bool special = any_tensor(rows, [](const ComparedTensor& tensor) {
     return tensor.verdict == profiler::TensorVerdict::kSpecial ||
-           not_finite(a.rows()[tensor.row_a].statistics) > 0;
+           not_finite(tensor.statistics_a) > 0;
   });
   const bool elements =
       any_tensor(rows, [](const ComparedTensor& tensor) { return tensor.elements.has_value(); });
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const std::string suffix = pairs.size() > 1 ? " " + pairs[i].name : "";
     add_error_columns(i, suffix, columns);
-    if (special) add_special_columns(a, pairs[i], i, columns);
+    if (special) add_special_columns(pairs[i], i, columns);
     if (elements) add_element_columns(i, suffix, columns);
   }
   const bool truth =

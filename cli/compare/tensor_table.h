@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/compare/replayed_steps.h"
 #include "profiler/numerics/tensor_comparison.h"
 
 namespace trainscope {
@@ -14,6 +15,7 @@ struct TracePair {
   std::string name;  // of the other: "B", "C"
   const profiler::Trace& other;
   profiler::TensorComparison both;
+  std::vector<StepLimits> limits;  // of the steps that both have
 };
 
 // Those most over their limits first, `top` of them; where any of these has it also what is not

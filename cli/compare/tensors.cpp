@@ -22,15 +22,14 @@ using profiler::TraceRow;
 
 Json optional_json(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 
-Json not_finite_json(const TraceRow& row) {
-  return Json::object({{"nan", row.statistics.nan},
-                       {"positive_infinite", row.statistics.positive_infinite},
-                       {"negative_infinite", row.statistics.negative_infinite}});
+Json not_finite_json(const profiler::TensorStatistics& statistics) {
+  return Json::object({{"nan", statistics.nan},
+                       {"positive_infinite", statistics.positive_infinite},
+                       {"negative_infinite", statistics.negative_infinite}});
 }
 
-Json tensor_json(const ComparedTensor& tensor, const Trace& a, const Trace& b) {
+Json tensor_json(const ComparedTensor& tensor, const Trace& a) {
   const TraceRow& row = a.rows()[tensor.row_a];
-  const TraceRow& other = b.rows()[tensor.row_b];
   Json json = Json::object({{"step", row.step},
                             {"micro_batch", row.micro_batch},
                             {"phase", name_of(row.phase)},
@@ -38,10 +37,10 @@ Json tensor_json(const ComparedTensor& tensor, const Trace& a, const Trace& b) {
                             {"op", row.op},
                             {"node", row.node},
                             {"kernel", row.kernel},
-                            {"l2_a", row.statistics.l2},
-                            {"l2_b", other.statistics.l2},
-                            {"not_finite_a", not_finite_json(row)},
-                            {"not_finite_b", not_finite_json(other)},
+                            {"l2_a", tensor.statistics_a.l2},
+                            {"l2_b", tensor.statistics_b.l2},
+                            {"not_finite_a", not_finite_json(tensor.statistics_a)},
+                            {"not_finite_b", not_finite_json(tensor.statistics_b)},
                             {"error", tensor.relative},
                             {"limit", tensor.limit},
                             {"error_a", optional_json(tensor.error_a)},
@@ -60,8 +59,7 @@ Json tensor_json(const ComparedTensor& tensor, const Trace& a, const Trace& b) {
   return json;
 }
 
-std::string bad_text(const TraceRow& row) {
-  const profiler::TensorStatistics& s = row.statistics;
+std::string bad_text(const profiler::TensorStatistics& s) {
   return fmt::format("{} NaN, {} +inf, {} -inf", s.nan, s.positive_infinite, s.negative_infinite);
 }
 
@@ -72,7 +70,8 @@ std::string error_text(const ComparedTensor& tensor, const Trace& a, const Trace
     case profiler::TensorVerdict::kShape:
       return fmt::format("{} elements in A, {} in {}", row.shape, other.shape, pair.name);
     case profiler::TensorVerdict::kSpecial:
-      return fmt::format("A has {}; {} has {}", bad_text(row), pair.name, bad_text(other));
+      return fmt::format("A has {}; {} has {}", bad_text(tensor.statistics_a), pair.name,
+                         bad_text(tensor.statistics_b));
     default:
       return fmt::format("error {:.2e}, limit {:.2e}", tensor.relative, tensor.limit);
   }
@@ -105,7 +104,7 @@ Json trace_pair_json(const Trace& a, const TracePair& pair) {
   const TensorComparison& both = pair.both;
   Json tensors = Json::array();
   for (const ComparedTensor& tensor : both.tensors) {
-    tensors.push_back(tensor_json(tensor, a, pair.other));
+    tensors.push_back(tensor_json(tensor, a));
   }
   Json facts = Json::object({{"steps", Json::list(both.steps)},
                              {"paired", both.tensors.size()},
@@ -114,7 +113,8 @@ Json trace_pair_json(const Trace& a, const TracePair& pair) {
                              {"only_a", Json::list(both.only_a)},
                              {"only_b", Json::list(both.only_b)},
                              {"accounted", both.accounted}});
-  facts.set("first", both.first ? tensor_json(both.tensors[*both.first], a, pair.other) : Json());
+  facts.set("limits", limits_json(pair.limits));
+  facts.set("first", both.first ? tensor_json(both.tensors[*both.first], a) : Json());
   facts.set("tensors", std::move(tensors));
   return facts;
 }
@@ -130,18 +130,25 @@ std::string trace_pair_text(const Trace& a, const TracePair& pair) {
   if (!both.measured) {
     text += "neither trace has an oracle: limits are of the noise that f32 usually has\n";
   }
-  return text + first_text(a, pair);
+  return text + limits_text(pair.limits) + first_text(a, pair);
 }
 
 }  // namespace
 
-Outcome compare_numerics(const std::vector<Trace>& traces, std::size_t top) {
-  const Trace& a = traces.front();
+Outcome compare_numerics(const std::vector<TracedSide>& sides, const Invocation& invocation) {
+  const Trace& a = sides.front().trace;
+  const Settings& settings = invocation.settings();
   std::vector<TracePair> pairs;
-  for (std::size_t i = 1; i < traces.size(); ++i) {
-    pairs.push_back({.name = i == 1 ? "B" : "C",
-                     .other = traces[i],
-                     .both = profiler::compare_tensors(a, traces[i])});
+  for (std::size_t i = 1; i < sides.size(); ++i) {
+    const TracedSide& other = sides[i];
+    TensorComparison both = profiler::compare_tensors(a, other.trace);
+    std::vector<StepLimits> limits = settings.on("replay")
+                                         ? judge_by_replay(invocation, sides.front(), other, both)
+                                         : limits_by_count(both);
+    pairs.push_back({.name = other.name,
+                     .other = other.trace,
+                     .both = std::move(both),
+                     .limits = std::move(limits)});
   }
   Outcome outcome{.facts = trace_pair_json(a, pairs.front())};
   if (pairs.size() > 1) outcome.facts.set("c", trace_pair_json(a, pairs[1]));
@@ -150,7 +157,7 @@ Outcome compare_numerics(const std::vector<Trace>& traces, std::size_t top) {
     outcome.text += trace_pair_text(a, pair);
     if (pair.both.first) outcome.exit_code = static_cast<int>(ErrorCode::kMismatch);
   }
-  outcome.text += tensor_table(a, pairs, top);
+  outcome.text += tensor_table(a, pairs, static_cast<std::size_t>(settings.integer("top")));
   return outcome;
 }
 

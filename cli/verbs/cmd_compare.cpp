@@ -16,6 +16,7 @@
 #include "cli/compare/tensors.h"
 #include "cli/compare/times.h"
 #include "cli/flags/invocation.h"
+#include "cli/replay/replay_command.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -42,6 +43,12 @@ constexpr Flag kCompareFlags[] = {
      .fallback = "20",
      .help = "Rows that are shown of each, those that differ most first; --json has all",
      .minimum = 1},
+    {.name = "replay",
+     .type = FlagType::kToggle,
+     .fallback = "on",
+     .help = "Run the steps after the first again, each from the parameters and states of the "
+             "other run, where all elements of these are recorded: limits are of one step then, "
+             "else so many times that"},
     {.name = "fail-if-slower",
      .value = "SHARE",
      .help =
@@ -53,11 +60,12 @@ constexpr Flag kCompareFlags[] = {
 class Question {
  public:
   explicit Question(const Invocation& invocation)
-      : settings_(invocation.settings()), sides_(invocation.arguments()) {
+      : invocation_(invocation), settings_(invocation.settings()), sides_(invocation.arguments()) {
     std::erase(sides_, "");  // C was left out
     runs_ = std::ranges::all_of(sides_, are_runs);
   }
 
+  const Invocation& invocation() const { return invocation_; }
   const Settings& settings() const { return settings_; }
   std::size_t top() const { return static_cast<std::size_t>(settings_.integer("top")); }
   std::string_view only() const { return settings_.text("only"); }
@@ -66,6 +74,7 @@ class Question {
   bool of_runs() const { return runs_; }
 
  private:
+  const Invocation& invocation_;
   const Settings& settings_;
   std::vector<std::string> sides_;
   bool runs_ = false;
@@ -104,12 +113,13 @@ std::optional<Outcome> loss_outcome(const Question& question) {
 
 // Of the first run of each side; none where not all recorded them.
 std::optional<Outcome> tensor_outcome(const Question& question) {
-  std::vector<profiler::Trace> traces;
+  std::vector<TracedSide> sides;
   for (const std::string& words : question.sides()) {
     const std::string first = folders_of(words).front();
     std::optional<profiler::Trace> trace = find_trace(first);
     if (trace) {
-      traces.push_back(std::move(*trace));
+      const std::string name(1, static_cast<char>('A' + sides.size()));
+      sides.push_back({.name = name, .folder = first, .trace = std::move(*trace)});
     } else if (question.only() == "tensors") {
       throw Error(ErrorCode::kUsage,
                   fmt::format("'{}' has no trace of its numbers", printable(first)))
@@ -118,7 +128,7 @@ std::optional<Outcome> tensor_outcome(const Question& question) {
       return std::nullopt;
     }
   }
-  return compare_numerics(traces, question.top());
+  return compare_numerics(sides, question.invocation());
 }
 
 // Why tensors are not compared is said in their section; the others are shown all the same.
@@ -173,8 +183,7 @@ std::optional<Outcome> compare_traces(const Question& question) {
   return outcome;
 }
 
-Outcome run_compare(const Invocation& invocation) {
-  const Question question(invocation);
+Outcome answer(const Question& question) {
   if (question.only() != "all") return compare_section(question);
   if (!question.of_runs()) {
     if (std::optional<Outcome> traces = compare_traces(question)) return std::move(*traces);
@@ -186,6 +195,10 @@ Outcome run_compare(const Invocation& invocation) {
   add_tensors(question, outcome);
   outcome.text += slower_line(outcome);
   return outcome;
+}
+
+Outcome run_compare(const Invocation& invocation) {
+  return unless_stopped([&] { return answer(Question(invocation)); });
 }
 
 }  // namespace

@@ -40,7 +40,9 @@ RunSession session_of(const TrainRequest& request, const ResumePoint& point) {
           .isa = std::string(cpu_isa()),
           .options = request.notes.options,
           .machine = machine_record(request.compile.machine),
-          .from_step = point.checkpoint ? point.checkpoint->state.step : 0};
+          .from_step = point.checkpoint ? point.checkpoint->state.step
+                       : request.start  ? request.start->step
+                                        : 0};
 }
 
 RunWriter writer_of(ResumePoint& point, const TrainRequest& request, const Dataset& data) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,6 +74,12 @@ struct NumericsRequest {
   std::vector<std::string> full = {};    // patterns of names: all elements of these are kept
 };
 
+// What a session begins with that neither a checkpoint nor the model says.
+struct GivenStart {
+  std::int64_t step = 0;                       // that is done; the next one's batches are read
+  std::map<std::string, Tensor> tensors = {};  // parameters and states after it, all by name
+};
+
 struct TrainRequest {
   OnnxModel model;
   // import binds every size of the model; training.mode must be kTrain, training.micro_batches is
@@ -95,6 +102,7 @@ struct TrainRequest {
   // folder of a run or of a checkpoint.
   std::filesystem::path run_folder = {};
   std::string resume = {};
+  std::optional<GivenStart> start = {};  // of a new run
 
   // False: only the steps count. At the end nothing is validated, and neither a checkpoint nor the
   // trained model is kept.

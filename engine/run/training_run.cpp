@@ -185,6 +185,28 @@ void TrainingRun::restore(const ResumePoint& point) {
   samples_seen_ = checkpoint.state.samples_seen;
 }
 
+// Throws kUsage, naming them, for parameters and states that are not given, or with another number
+// of elements.
+void TrainingRun::begin_at(const GivenStart& start) {
+  std::vector<std::string> missing;
+  for (const auto& tensors : {trainer_->model_tensors(), trainer_->optimizer_tensors()}) {
+    for (const NamedTensor& wanted : tensors) {
+      const TensorType& type = wanted.tensor.type;
+      const auto found = start.tensors.find(std::string(wanted.name));
+      if (found == start.tensors.end() || found->second.elements() != type.elements()) {
+        missing.push_back(printable(wanted.name));
+        continue;
+      }
+      const Tensor elements = convert(found->second, type.dtype).reshaped(type.shape);
+      session_->executor().write(wanted.name, elements);
+    }
+  }
+  require(missing.empty(), ErrorCode::kUsage, "step {} cannot begin: elements are missing of {}",
+          start.step + 1, join(missing, ", "));
+  from_step_ = step_ = start.step;
+  samples_seen_ = start.step * request_.compile.training.micro_batches * request_.batch;
+}
+
 // The best checkpoint as of the one that the run goes on from. A run in another folder, or one that
 // was set back to before its best checkpoint was replaced, looks for a best one anew.
 void TrainingRun::restore_best(const ResumePoint& point) {
@@ -223,6 +245,7 @@ void TrainingRun::begin() {
   ResumePoint point =
       find_resume_point(request_.resume, request_.run_folder, *log_, RunAccess::kWrite);
   restore(point);
+  if (request_.start) begin_at(*request_.start);
   opening_told_ = true;
   events_->session_opening();
   records_ = RunRecords::open(point, request_, *data_);

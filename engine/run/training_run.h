@@ -75,6 +75,7 @@ class TrainingRun {
   void begin();
   std::shared_ptr<NumericsRecorder> numerics_recorder();
   void restore(const ResumePoint& point);
+  void begin_at(const GivenStart& start);
   void restore_best(const ResumePoint& point);
   void tell_begin();
   void train();

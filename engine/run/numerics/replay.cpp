@@ -58,6 +58,7 @@ Replayed replay(ReplayRequest request, const ReplayStart& start, std::shared_ptr
   TrainRequest& train = request.train;
   train.run_folder = request.scratch / "replay";
   train.resume = start.checkpoint.string();
+  if (!start.tensors.empty()) train.start = {.step = start.step, .tensors = start.tensors};
   train.session_steps = request.step - start.step;
   train.keeps_result = false;
   train.save_every = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -24,10 +25,11 @@ struct ReplayRequest {
 };
 
 // Where a replay begins: the newest whole checkpoint before the step; without one the model as it
-// was given.
+// was given. Or what another run had after `step`, which the replay goes on from.
 struct ReplayStart {
   std::filesystem::path checkpoint = {};  // empty: none
   std::int64_t step = 0;
+  std::map<std::string, Tensor> tensors = {};  // parameters and states by name; empty: none
 };
 ReplayStart replay_start(const RunReader& run, std::int64_t step);
 

@@ -180,6 +180,44 @@ TEST_CASE("training run: stopped and gone on with it computes the same bits") {
   CHECK(bytes_of(whole.model) == bytes_of(rest.model));
 }
 
+TEST_CASE("training run: from given parameters and states it computes the bits of who had them") {
+  const ScratchFolder folder;
+  RunEvents nobody;
+  const auto stop = std::make_shared<StopAt>();
+  stop->step = 13;
+  TrainingRun(points_request(folder.path / "first", 30), stop, stop->source.get_token()).run();
+  const Checkpoint then =
+      load_checkpoint(folder.path / "first" / kRunCheckpointsFolder / checkpoint_name(13));
+  GivenStart start{.step = 13};
+  for (const char* file : {"model", "optimizer"}) {
+    for (const std::string& name : then.file(file).names()) {
+      // As another engine may have them: in another shape and type.
+      Tensor tensor = convert(then.file(file).tensor(name), DType::kF64);
+      const std::int64_t elements = tensor.elements();
+      start.tensors.emplace(name, std::move(tensor).reshaped(Shape{elements}));
+    }
+  }
+  REQUIRE(start.tensors.size() == 2);
+  TrainRequest again = points_request(folder.path / "again", 30);
+  again.start = start;
+  const TrainingResult rest = train(std::move(again), nobody);
+  CHECK(rest.from_step == 13);
+  CHECK(last_session(run_in(rest.folder)).from_step == 13);
+  const TrainingResult whole = train(points_request(folder.path / "whole", 30), nobody);
+  const std::vector<StepRecord> a = run_in(whole.folder).metrics().steps;
+  const std::vector<StepRecord> b = run_in(rest.folder).metrics().steps;
+  REQUIRE(b.size() == 17);
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    CHECK(a[i + 13].step == b[i].step);
+    CHECK(a[i + 13].loss == b[i].loss);
+  }
+  TrainRequest lacking = points_request(folder.path / "lacking", 30);
+  start.tensors.erase("w");
+  lacking.start = start;
+  CHECK_THROWS_WITH_AS(train(std::move(lacking), nobody),
+                       "step 14 cannot begin: elements are missing of w", Error);
+}
+
 TEST_CASE("training run: with another schedule it does not go on") {
   const ScratchFolder folder;
   RunEvents nobody;
