@@ -18,8 +18,20 @@ using profiler::TraceKind;
 
 constexpr double kSameStart = 1e-6;  // relative, of parameters that both begin with
 
-// `before`: the step that left the elements; 0: the run begins with them.
-std::string start_text(bool of_model, std::int64_t before) {
+// The type of two bytes that these are rounded to in what the run has; empty: none.
+std::string_view rounded_to(const Tensor& expected, const Observed& seen, double tolerance) {
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    const Coordinates rounded = seen.coordinates_of(convert(expected, dtype));
+    if (distance(rounded, seen.coordinates()) <= tolerance) return name_of(dtype);
+  }
+  return {};
+}
+
+// `before`: the step that left the elements; 0: the run begins with them. `rounded`: rounded_to().
+std::string start_text(bool of_model, std::int64_t before, std::string_view rounded) {
+  if (of_model && !rounded.empty()) {
+    return fmt::format("the run begins with the model's elements rounded to {}", rounded);
+  }
   if (of_model) return "the run begins with other elements than the model has";
   if (before == 0) return "the run begins with other elements than the other one";
   return "the step begins with other elements than the step before left in the other run";
@@ -170,18 +182,19 @@ class Replayer {
     if (!seen.elements()) inputs.trust.insert_or_assign(value.name, Trust::kUnknown);
     // Running statistics may have seen other batches before; they change no gradient.
     if (value.kind == ValueKind::kState) return;
-    result_.faults.push_back({.kind = FaultKind::kStart,
-                              .step = seen.row().step,
-                              .phase = profiler::TracePhase::kUpdate,
-                              .key = key,
-                              .op = {},
-                              .node = {},
-                              .cause = start_text(of_model, seen.row().step),
-                              .error = error / norm,
-                              .limit = limit / norm,
-                              .by_elements = seen.elements().has_value(),
-                              .among = {},
-                              .order = std::numeric_limits<std::int64_t>::max()});
+    result_.faults.push_back(
+        {.kind = FaultKind::kStart,
+         .step = seen.row().step,
+         .phase = profiler::TracePhase::kUpdate,
+         .key = key,
+         .op = {},
+         .node = {},
+         .cause = start_text(of_model, seen.row().step, rounded_to(*ours, seen, kSameStart * norm)),
+         .error = error / norm,
+         .limit = limit / norm,
+         .by_elements = seen.elements().has_value(),
+         .among = {},
+         .order = std::numeric_limits<std::int64_t>::max()});
   }
 
   const ReplayedRun& run_;

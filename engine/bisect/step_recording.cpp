@@ -51,6 +51,7 @@ class StepRecording {
  private:
   void run_step(const NamedTensors& batch) {
     const Graph& graph = step_ < run_.from ? run_.step.graph() : run_.graph;
+    const double scale = loss_scale();
     NamedTensors inputs = kept_;
     for (const auto& [name, tensor] : batch) {
       inputs.insert_or_assign(name, tensor);
@@ -71,7 +72,7 @@ class StepRecording {
       if (named != kNoValue) {
         const TracedAs& as = run_.step.values().of(named);
         if (as.kind != TraceKind::kOwn) {
-          add(trace_row(graph, id, as), tensor, run_.step.divisor_of(as));
+          add(trace_row(graph, id, as), tensor, is_gradient(as) ? scale : 1.0);
         }
       }
       const auto states = next.find(id);
@@ -79,6 +80,12 @@ class StepRecording {
       for (const std::string& name : states->second) kept_.insert_or_assign(name, tensor);
     });
     add_kept();
+  }
+
+  // As the step begins.
+  double loss_scale() const {
+    const auto found = kept_.find(kLossScaleState);
+    return found == kept_.end() ? 1.0 : convert(found->second, DType::kF64).values<double>()[0];
   }
 
   void add_kept() {

@@ -26,7 +26,7 @@ struct GraphRun {
   std::int64_t from = 1;
   std::int64_t first = 1;  // the number of the first step
   // Parameters and states before it; those that are not here begin as the graph has them, and so
-  // does the loss scale, by which recorded gradients are divided.
+  // does the loss scale. Recorded gradients are divided by the one that their step begins with.
   NamedTensors kept = {};
 };
 

@@ -154,7 +154,8 @@ void record(const Subject& subject, const Graph& graph, const ReplayOf& of, cons
                 .evaluate = subject.plain.evaluate(),
                 .schedule = subject.schedule,
                 .with_elements = of.with_elements,
-                .from = of.from},
+                .from = of.from,
+                .kept = of.kept},
                batches, {.producer = "test", .version = "1", .mode = "all"}, folder);
 }
 
@@ -173,7 +174,8 @@ RunReplay replayed(const Subject& subject, const Graph& graph, const ReplayOf& o
                      .limit_of = [](std::size_t) { return 1.6e-5; },
                      .schedule = subject.schedule,
                      .start = start,
-                     .steps = steps});
+                     .steps = steps,
+                     .rounding = of.rounding});
 }
 
 }  // namespace trainscope::test

@@ -77,7 +77,9 @@ ValueId times(Builder& b, ValueId value, double factor);
 struct ReplayOf {
   bool with_elements = true;
   std::int64_t steps = 2;
-  std::int64_t from = 1;  // the first step that the graph runs; those before run the plain one
+  std::int64_t from = 1;   // the first step that the graph runs; those before run the plain one
+  NamedTensors kept = {};  // what the run begins with; the rest as the graph has it
+  double rounding = 0.0;   // see StepReplay
 };
 RunReplay replayed(const Subject& subject, const Graph& graph, const ReplayOf& of = {});
 // The same steps as a trace in a folder.
