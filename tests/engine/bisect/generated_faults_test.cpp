@@ -1,6 +1,6 @@
 // Mistakes drawn at random in models that bisecting was not developed on, and as many correct runs:
-// 40 of each, or TRAINSCOPE_GENERATED_FAULTS=N. With TRAINSCOPE_BISECT_REPORT=FILE the faults,
-// their seeds and the misses are written there.
+// 40 of each, or TRAINSCOPE_GENERATED_FAULTS=N. With TRAINSCOPE_BISECT_REPORT=FILE the faults, the
+// correct runs, their seeds and what was said of each are written there.
 #include "tests/engine/bisect/generated_faults.h"
 
 #include <doctest/doctest.h>
@@ -202,7 +202,8 @@ NamedTensors shuffled(const NamedTensors& batch, Draw& draw) {
   return result;
 }
 
-std::size_t false_alarms(std::size_t runs, Json& alarms) {
+// Of correct runs, each of which is a row of `correct`.
+std::size_t false_alarms(std::size_t runs, Json& correct) {
   static constexpr std::array kAll = {"mlp",  "lenet", "resnet18", "gpt2",
                                       "bert", "llama", "vit",      "unet"};
   std::size_t count = 0;
@@ -216,15 +217,21 @@ std::size_t false_alarms(std::size_t runs, Json& alarms) {
     const bool with_elements = draw.chance(0.7);
     const RunReplay run =
         replayed(of, of.plain.graph(), {.with_elements = with_elements, .steps = 2});
-    if (run.faults.empty()) continue;
-    ++count;
-    const LocalFault& first = run.faults.front();
-    alarms.push_back(Json::object({{"model", model},
-                                   {"seed", static_cast<std::int64_t>(9000 + i)},
-                                   {"elements", with_elements},
-                                   {"value", first.key},
-                                   {"node", first.node},
-                                   {"over_limit", first.over_limit().value_or(0.0)}}));
+    Json row = Json::object({{"model", model},
+                             {"seed", static_cast<std::int64_t>(9000 + i)},
+                             {"learning_rate", of.schedule.learning_rate},
+                             {"elements", with_elements},
+                             {"judged", run.judged},
+                             {"verdict", run.faults.empty() ? "silent" : "blamed"}});
+    if (!run.faults.empty()) {
+      ++count;
+      const LocalFault& first = run.faults.front();
+      row.set("value", first.key);
+      row.set("node", first.node);
+      row.set("over_limit", first.over_limit().value_or(0.0));
+      MESSAGE("blamed: ", row.dump());
+    }
+    correct.push_back(std::move(row));
   }
   return count;
 }
@@ -252,8 +259,8 @@ TEST_SUITE("slow") {
       if (!tried->named) MESSAGE("missed: ", json_of(*tried).dump());
       faults.push_back(json_of(*tried));
     }
-    Json alarms = Json::array();
-    const std::size_t blamed = false_alarms(wanted, alarms);
+    Json correct = Json::array();
+    const std::size_t blamed = false_alarms(wanted, correct);
     Json phases = Json::object();
     for (const auto& [phase, counts] : by_phase) {
       phases.set(phase, Json::object({{"faults", counts.first}, {"named", counts.second}}));
@@ -266,7 +273,7 @@ TEST_SUITE("slow") {
                                   {"correct_runs", wanted},
                                   {"false_alarms", blamed}});
       report.set("by_phase", std::move(phases));
-      report.set("alarms", std::move(alarms));
+      report.set("correct", std::move(correct));
       report.set("all", std::move(faults));
       write_file_atomic(std::filesystem::path(file), report.dump(1) + "\n");
     }
