@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <system_error>
+#include <vector>
+
 #include "cli/flags/model_name.h"
 #include "cli/flags/training_flags.h"
 #include "engine/core/error.h"
@@ -23,6 +27,18 @@ fs::path model_path(const RunReader& run) {
   const Json& model = run.manifest().model;
   const fs::path absolute = model.get_or<std::string>("path", "");
   return path_exists(absolute) ? absolute : fs::path(model.get_or<std::string>("file", ""));
+}
+
+// By name; none where this is no folder.
+std::vector<fs::path> runs_directly_in(const fs::path& folder) {
+  std::vector<fs::path> runs;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (path_exists(entry->path() / kRunManifestFile)) runs.push_back(entry->path());
+  }
+  std::ranges::sort(runs);
+  return runs;
 }
 
 // The gradients that the run's user gave are to be those of then.
@@ -64,7 +80,17 @@ fs::path Source::model_file() const {
 }
 
 void load_plugins_of(const std::string& path) {
-  if (path_exists(fs::path(path) / kRunManifestFile)) Source::open(path);
+  if (path_exists(fs::path(path) / kRunManifestFile)) {
+    Source::open(path);
+    return;
+  }
+  for (const fs::path& run : runs_directly_in(path)) {
+    try {
+      Source::open(run.string());
+    } catch (const Error&) {
+      // One run is no reason to show none: the window says what each lacks.
+    }
+  }
 }
 
 fs::path run_of(const fs::path& path) {

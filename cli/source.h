@@ -54,7 +54,8 @@ class Source {
   bool built_ = false;
 };
 
-// Those that a run was trained with; of what is no run none.
+// Those that a run was trained with; of a folder those of its runs, but for what is refused; of
+// what is neither none.
 void load_plugins_of(const std::string& path);
 
 // The run that a folder is, or whose checkpoint it is.

@@ -194,6 +194,17 @@ void load_recorded_plugins(const Json& plugins, std::string_view of) {
   }
 }
 
+std::vector<std::string> plugins_not_loaded(const Json& plugins) {
+  std::vector<std::string> missing;
+  for (const Json& plugin : plugins.as_array()) {
+    const auto hash = plugin.get<std::string>("xxh3");
+    const bool is_loaded = std::ranges::any_of(
+        loaded_plugins(), [&](const LoadedPlugin* each) { return hash_hex(each->hash) == hash; });
+    if (!is_loaded) missing.push_back(plugin.get<std::string>("path"));
+  }
+  return missing;
+}
+
 const PluginOptimizer* find_plugin_optimizer(std::string_view name) {
   const auto found = std::ranges::find(loaded().optimizers, name, &PluginOptimizer::name);
   return found == loaded().optimizers.end() ? nullptr : &*found;

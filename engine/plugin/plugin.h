@@ -35,6 +35,8 @@ Json plugins_json();
 // Loads those that a record names. `of` is what messages call the run. Throws kBadInput for a file
 // that has changed since, and what load_plugin() throws.
 void load_recorded_plugins(const Json& plugins, std::string_view of);
+// The paths of those of them that this process has not loaded.
+std::vector<std::string> plugins_not_loaded(const Json& plugins);
 
 // An update rule of a plugin.
 struct PluginOptimizer {

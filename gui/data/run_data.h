@@ -118,6 +118,8 @@ class RunData {
   // Runs `read`; what it throws becomes the topic's message. False where it threw.
   bool guarded(Topic topic, const std::function<void()>& read);
   void set_message(Topic topic, std::string text, std::string command = {});
+  // Says of a graph that cannot be read which plugin of the run is not loaded.
+  void tell_of_plugins();
   std::string quoted_path() const;
   // Sizes and times of the files that refresh() looks at.
   std::vector<std::int64_t> fingerprint() const;

@@ -1,7 +1,13 @@
 // What a run data reads of stages when it is asked: graphs, rewrite logs, differences and fates.
-#include <algorithm>
-#include <utility>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/core/text.h"
+#include "engine/plugin/plugin.h"
 #include "gui/data/run_data.h"
 
 namespace trainscope::gui {
@@ -24,7 +30,7 @@ const Graph* RunData::graph(std::size_t stage) {
   while (stage > 0 && !stages_[stage].record.changed) --stage;
   const auto [entry, is_new] = graphs_.try_emplace(stage);
   if (is_new) {
-    guarded(Topic::kStages, [&] {
+    const bool was_read = guarded(Topic::kStages, [&] {
       if (reader_) {  // logs of rewrites are read when somebody asks what became of nodes
         entry->second =
             std::make_unique<Graph>(read_stage_graph(*reader_, stages_[stage].record, session_));
@@ -32,8 +38,20 @@ const Graph* RunData::graph(std::size_t stage) {
         entry->second = std::make_unique<Graph>((*history_)->graph(stage));
       }
     });
+    if (!was_read) guarded(Topic::kStages, [this] { tell_of_plugins(); });
   }
   return entry->second.get();
+}
+
+void RunData::tell_of_plugins() {
+  const Json* plugins = manifest_ ? manifest_->model.find("plugins") : nullptr;
+  if (plugins == nullptr) return;
+  const std::vector<std::string> missing = plugins_not_loaded(*plugins);
+  if (missing.empty()) return;
+  set_message(Topic::kStages,
+              fmt::format("the plugin '{}' of this run is not loaded: {}",
+                          printable(missing.front()), message(Topic::kStages).text),
+              fmt::format("trainscope gui {}", quoted_path()));
 }
 
 const StageDiff* RunData::diff(std::size_t from, std::size_t to) {

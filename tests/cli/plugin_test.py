@@ -197,6 +197,28 @@ class PluginTest(unittest.TestCase):
         library.unlink()
         self.run_program("inspect", "part", code=6)
 
+    def test_the_window_is_given_the_plugins_of_a_folder_of_runs(self):
+        library = self.folder / "shown.so"
+        shutil.copy(self.example, library)
+        (self.folder / "shown").mkdir()
+        self.train("shown/one", "--plugin", library, "--steps", 1)
+        # A window that says what it is started with.
+        program = self.folder / "bin" / "trainscope"
+        program.parent.mkdir()
+        shutil.copy(PROGRAM, program)
+        window = program.parent / "trainscope-window"
+        window.write_text("#!/bin/sh\necho \"$@\"\n", encoding="utf-8")
+        window.chmod(0o755)
+
+        def words(path):
+            done = subprocess.run([program, "gui", path], cwd=self.folder, check=True, capture_output=True, text=True)
+            return done.stdout.split()
+        self.assertEqual(["gui", "shown", "--plugin", str(library)], words("shown"))
+        self.assertEqual(["gui", "shown/one", "--plugin", str(library)], words("shown/one"))
+        with open(library, "ab") as file:
+            file.write(b"changed")
+        self.assertEqual(["gui", "shown"], words("shown"))  # which tells of the run that lacks its plugin
+
     def test_a_model_needs_its_plugin(self):
         done = self.train("none", "--steps", 1, code=BAD_INPUT)
         self.assertIn("com.example.Squareplus", done.stderr)

@@ -77,6 +77,33 @@ TEST_CASE("run_data: without a profile the message says how one is made") {
   CHECK(run->message(Topic::kProfile).command.find("--profile") != std::string::npos);
 }
 
+TEST_CASE("run_data: a plugin of the run that is not loaded is named where its op is not known") {
+  const MadeRun made("plugin", *compiled("mlp"), 0);
+  Json manifest = read_json_file(made.folder() / kRunManifestFile);
+  Json model = manifest.at("model");
+  model.set("plugins", Json::array({Json::object({{"file", "own.so"},
+                                                  {"path", "/no/such/own.so"},
+                                                  {"xxh3", "0123456789abcdef"},
+                                                  {"name", "own"}})}));
+  manifest.set("model", std::move(model));
+  write_file_atomic(made.folder() / kRunManifestFile, manifest.dump());
+  const fs::path stage = made.folder() / "stages" / "00-imported.onnx";
+  std::string bytes = bytes_of(stage);
+  const std::size_t op = bytes.find("Relu");
+  REQUIRE(op != std::string::npos);
+  bytes.replace(op, 4, "Rely");
+  write_file_atomic(stage, bytes);
+  const auto run = RunData::open(made.folder());
+  CHECK(run->plan() != nullptr);
+  CHECK(run->message(Topic::kStages).empty());
+  CHECK(run->graph(0) == nullptr);
+  const Message& message = run->message(Topic::kStages);
+  INFO(message.text);
+  CHECK(message.text.starts_with("the plugin '/no/such/own.so' of this run is not loaded: "));
+  CHECK(message.text.find("Rely") != std::string::npos);
+  CHECK(message.command == "trainscope gui " + made.folder().string());
+}
+
 TEST_CASE("run_data: a model is compiled as training would") {
   const fs::path file = fs::temp_directory_path() / ("trainscope-gui-model.onnx");
   write_file_atomic(file, onnx_bytes(build_model("mlp", {}, 1)));
