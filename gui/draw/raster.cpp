@@ -1,5 +1,5 @@
-// Triangles by edge functions; a pixel belongs to a triangle whose inside or top left edge has its
-// centre (the top-left rule), so that neighbours leave no gap and cover none twice.
+// Triangles by edge functions, row by row; a pixel belongs to a triangle whose inside or top left
+// edge has its centre (the top-left rule), so that neighbours leave no gap and cover none twice.
 #include "gui/draw/raster.h"
 
 #include <imgui.h>
@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 namespace trainscope::gui {
@@ -37,7 +38,26 @@ struct Edge {
   std::int64_t at(std::int64_t x, std::int64_t y) const {
     return dx * (y - from.y) - dy * (x - from.x);
   }
+  // From a pixel to the one at its right.
+  std::int64_t step() const { return -dy * kPixel; }
 };
+
+// Pixels of a row, counted from its first.
+struct Span {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+};
+
+// Keeps those at which a value that begins with `begin` and grows by `step` is not below 0.
+void cut(std::int64_t begin, std::int64_t step, Span& span) {
+  if (step > 0) {
+    if (begin < 0) span.first = std::max(span.first, (-begin + step - 1) / step);
+  } else if (begin < 0) {
+    span.end = 0;
+  } else if (step < 0) {
+    span.end = std::min(span.end, begin / -step + 1);
+  }
+}
 
 Edge edge_of(const Corner& from, const Corner& to) {
   const std::int64_t dx = to.x - from.x;
@@ -129,37 +149,38 @@ class Rasterizer {
                            static_cast<std::size_t>(x)];
   }
 
-  void blend(int x, int y, Color color) {
+  static void blend(Color& below, Color color) {
     if (color.alpha == 0) return;
-    Color& below = pixel(x, y);
     below = color.alpha == 255 ? color : over(color, below);
   }
 
-  template <typename Shade>
-  void cover(const std::array<Edge, 3>& edges, const PixelBox& box, Shade shade) {
+  // Calls paint(pixels of a row that are inside, values of the edges at the first of them).
+  template <typename Paint>
+  void cover(const std::array<Edge, 3>& edges, const PixelBox& box, Paint paint) {
+    const std::int64_t px = box.left * kPixel + kPixel / 2;
     for (int y = box.top; y < box.bottom; ++y) {
       const std::int64_t py = y * kPixel + kPixel / 2;
-      const std::int64_t px = box.left * kPixel + kPixel / 2;
-      std::array<std::int64_t, 3> w = {edges[0].at(px, py), edges[1].at(px, py),
-                                       edges[2].at(px, py)};
-      for (int x = box.left; x < box.right; ++x) {
-        const bool inside =
-            w[0] + edges[0].bias >= 0 && w[1] + edges[1].bias >= 0 && w[2] + edges[2].bias >= 0;
-        if (inside) blend(x, y, shade(w));
-        for (std::size_t i = 0; i < 3; ++i) w[i] -= edges[i].dy * kPixel;
-      }
+      Span inside{.first = 0, .end = box.right - box.left};
+      for (const Edge& edge : edges) cut(edge.at(px, py) + edge.bias, edge.step(), inside);
+      if (inside.first >= inside.end) continue;
+      const std::int64_t first = px + inside.first * kPixel;
+      Color* row = &pixel(box.left, y);
+      paint(std::span(row + inside.first, row + inside.end),
+            std::array{edges[0].at(first, py), edges[1].at(first, py), edges[2].at(first, py)});
     }
   }
 
   void fill_flat(const std::array<Edge, 3>& edges, const PixelBox& box, Color color) {
-    cover(edges, box, [color](const std::array<std::int64_t, 3>&) { return color; });
+    cover(edges, box, [color](std::span<Color> pixels, const std::array<std::int64_t, 3>&) {
+      for (Color& below : pixels) blend(below, color);
+    });
   }
 
   void fill_varying(const std::array<Edge, 3>& edges, const PixelBox& box,
                     const std::array<ImDrawVert, 3>& corners, float per_area) {
     const std::array<Color, 3> colors = {unpacked(corners[0].col), unpacked(corners[1].col),
                                          unpacked(corners[2].col)};
-    cover(edges, box, [&](const std::array<std::int64_t, 3>& w) {
+    const auto shade = [&](const std::array<std::int64_t, 3>& w) {
       float sums[6] = {};  // red, green, blue, alpha, u, v
       for (std::size_t i = 0; i < 3; ++i) {
         const float share = static_cast<float>(w[i]) * per_area;
@@ -175,6 +196,12 @@ class Rasterizer {
       };
       return shaded({channel(sums[0]), channel(sums[1]), channel(sums[2]), channel(sums[3])},
                     ImVec2(sums[4], sums[5]));
+    };
+    cover(edges, box, [&](std::span<Color> pixels, std::array<std::int64_t, 3> w) {
+      for (Color& below : pixels) {
+        blend(below, shade(w));
+        for (std::size_t i = 0; i < 3; ++i) w[i] += edges[i].step();
+      }
     });
   }
 
