@@ -7,12 +7,15 @@
 #include <imgui/backends/imgui_impl_opengl3.h>
 
 #include <cmath>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "engine/core/any_error.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "gui/app/app.h"
 #include "gui/app/bookmarks.h"
@@ -38,6 +41,26 @@ struct GlfwSession {
   GlfwSession(const GlfwSession&) = delete;
   GlfwSession& operator=(const GlfwSession&) = delete;
 };
+
+// Of all that is drawn.
+std::uint64_t hash_of(const ImDrawData& data) {
+  Hasher hasher;
+  hasher.value(data.DisplaySize.x).value(data.DisplaySize.y);
+  for (const ImDrawList* list :
+       std::span(data.CmdLists, static_cast<std::size_t>(data.CmdListsCount))) {
+    const auto add = [&](const auto& items) {
+      hasher.bytes(std::as_bytes(std::span(items.Data, static_cast<std::size_t>(items.Size))));
+    };
+    add(list->VtxBuffer);
+    add(list->IdxBuffer);
+    for (const ImDrawCmd& command : list->CmdBuffer) {
+      const ImVec4& clip = command.ClipRect;
+      for (const float side : {clip.x, clip.y, clip.z, clip.w}) hasher.value(side);
+      hasher.value(command.ElemCount);
+    }
+  }
+  return hasher.digest();
+}
 
 using WindowHandle = std::unique_ptr<GLFWwindow, decltype(&glfwDestroyWindow)>;
 
@@ -155,7 +178,10 @@ class Window {
         of(w).app_.workbench().request(std::string("open ") + paths[i]);
       of(w).wake();
     });
-    glfwSetWindowRefreshCallback(handle, [](GLFWwindow* w) { of(w).wake(); });
+    glfwSetWindowRefreshCallback(handle, [](GLFWwindow* w) {
+      of(w).drawn_ = 0;
+      of(w).wake();
+    });
     glfwSetFramebufferSizeCallback(handle, [](GLFWwindow* w, int, int) { of(w).wake(); });
   }
 
@@ -184,7 +210,7 @@ class Window {
     if (app_.workbench().under_way) {
       constexpr double kUnderWaySeconds = 1.0 / 30.0;
       glfwWaitEventsTimeout(kUnderWaySeconds);
-      wake();
+      dirty_ = std::max(dirty_, 1);
       return;
     }
     // A tooltip comes when the mouse has rested.
@@ -206,6 +232,7 @@ class Window {
       ImGui_ImplOpenGL3_DestroyFontsTexture();
       ImGui::GetIO().Fonts = fonts_.atlas();
       ImGui_ImplOpenGL3_CreateFontsTexture();
+      drawn_ = 0;
       wake();
     }
     ImGui::NewFrame();
@@ -229,6 +256,9 @@ class Window {
       app_.memory().clipboard.clear();
     }
     ImGui::Render();
+    // What looks as the frame before is on the display already.
+    const std::uint64_t drawn = hash_of(*ImGui::GetDrawData());
+    if (std::exchange(drawn_, drawn) == drawn) return;
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     glfwSwapBuffers(handle_.get());
   }
@@ -249,6 +279,7 @@ class Window {
   App app_;
   std::filesystem::path settings_file_;
   int dirty_ = kFramesAfterInput;
+  std::uint64_t drawn_ = 0;  // hash of what the display shows; 0: it may show anything
 };
 
 }  // namespace
