@@ -141,7 +141,8 @@ CallTiming time_alone(const Program& program, const Call& call, const Kernel& ke
     std::vector<double> times;
     double sum = 0.0;
     const auto is_enough = [&] {
-      return std::ssize(times) >= effort.rounds && sum >= effort.seconds;
+      const auto rounds = std::ssize(times);
+      return rounds >= effort.rounds && (sum >= effort.seconds || rounds >= effort.many_rounds);
     };
     while (times.empty() || (!is_enough() && sum < effort.most_seconds)) {
       times.push_back(alone.run());

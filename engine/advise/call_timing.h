@@ -10,7 +10,8 @@ namespace trainscope {
 struct TimingEffort {
   int rounds = 5;             // at least, after one that warms up
   double seconds = 0.02;      // at least
-  double most_seconds = 1.0;  // ... but no round begins after it
+  int many_rounds = 2000;     // ... but after so many the median is known, however short they are
+  double most_seconds = 1.0;  // ... and no round begins after it
   // Of calls that compute compacted rows alone (is_compacted); -1: all of them do.
   std::int64_t compacted_rows = -1;
 };
