@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #include "gui/panels/empty_state.h"
 #include "gui/panels/timeline_state.h"
@@ -13,6 +14,22 @@
 #include "gui/workbench/panel.h"
 
 namespace trainscope::gui {
+namespace {
+
+// The step of median length, with a margin: calls can be told apart in one step, not in thirty.
+// Everything where there are no steps.
+TimeRange usual_step(const TimelineData& data) {
+  if (data.steps.empty()) return data.whole;
+  std::vector<TimeRange> steps;
+  for (const StepSpan& step : data.steps) steps.push_back(step.range);
+  const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
+  std::ranges::nth_element(steps, middle, {},
+                           [](const TimeRange& range) { return range.end_ns - range.begin_ns; });
+  const std::int64_t margin = (middle->end_ns - middle->begin_ns) / 50;
+  return moved(data, {.begin_ns = middle->begin_ns - margin, .end_ns = middle->end_ns + margin}, 0);
+}
+
+}  // namespace
 
 void update_timeline(TimelineState& state, Workbench& workbench) {
   RunData& run = *workbench.run();
@@ -20,11 +37,7 @@ void update_timeline(TimelineState& state, Workbench& workbench) {
     state.of = &run;
     state.version = run.version();
     state.data = timeline_data(*run.events());
-    // An evaluation after the steps may be longer than all of them.
-    const std::vector<StepSpan>& steps = state.data.steps;
-    state.view = steps.empty() ? state.data.whole
-                               : TimeRange{.begin_ns = steps.front().range.begin_ns,
-                                           .end_ns = steps.back().range.end_ns};
+    state.view = usual_step(state.data);
     state.summed = {};
     state.flows_of = kNoRow;
     state.flows.clear();
@@ -213,6 +226,10 @@ void draw_range_sums(Ui& ui, Workbench& workbench, TimelineState& state, const R
       fmt::format("{} {}", has_range ? "range of" : "all steps,",
                   text_of({static_cast<double>(state.sums.range_ns), Unit::kNanoseconds}).whole()),
       {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  if (state.sums.rows.empty()) {
+    return draw_empty(ui, workbench, rest, "Nothing to add up",
+                      {.text = "The thread that runs the steps has no calls here."});
+  }
   table(ui, "sums", rest, {.columns = kSumColumns, .rows = state.sums.rows.size()}, state.table,
         [&](Ui& inner, const TableCell& cell) { draw_sum_cell(inner, state, cell); });
 }

@@ -248,7 +248,8 @@ class RowsDrawer {
     if (is_call(event)) {
       const PlanCall& call = plan_->calls[event.id];
       const std::size_t place = legend_place(class_of(*plan_, call));
-      return place < kSeriesColors ? theme.series[place] : theme.control;
+      return place < kSeriesColors ? theme.series[place]
+                                   : mixed(theme.control, theme.soft_ink, 0.35F);
     }
     switch (event.kind) {
       case EventKind::kStep:
@@ -282,7 +283,8 @@ class RowsDrawer {
     if (rect.width > 34.0F) {
       const float from = std::max(rect.x, area_.x);
       const float to = std::min(rect.right(), area_.right());
-      ui_.text({from + 4.0F, rect.y, to - from - 8.0F, rect.height}, name_of_box(box, event),
+      const Rect place{from + 4.0F, rect.y, to - from - 8.0F, rect.height};
+      ui_.text(place, name_within(place.width, box, event),
                {.face = Face::kSmall, .color = ink_on(color), .fit = Fit::kEnd});
     }
     if (ui_.items().keeps_all()) {
@@ -301,6 +303,14 @@ class RowsDrawer {
     if (event.kind == EventKind::kStep) return fmt::format("step {}", event.id);
     if (event.kind == EventKind::kStepPart) return event.id == 1 ? "update" : "micro-step";
     return std::string(profiler::name_of(event.kind));
+  }
+
+  // Where there is no room for all of it: of a call its op, and no part of a count, which would be
+  // another one.
+  std::string name_within(float width, const TimelineBox& box, const Event& event) const {
+    std::string name = name_of_box(box, event);
+    if (ui_.width(name, Face::kSmall) <= width) return name;
+    return box.count > 1 ? std::string() : name.substr(0, name.find(' '));
   }
 
   std::string text_of_box(const TimelineBox& box) const {

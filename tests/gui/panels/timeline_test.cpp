@@ -24,10 +24,16 @@ class TimelineWindow : public test::WindowDriver {
 
 TEST_SUITE_BEGIN("gui");
 
-TEST_CASE("timeline: it begins with the whole profile and sums of all steps") {
+TEST_CASE("timeline: it begins with the step of median length and sums of all steps") {
   TimelineWindow window;
-  CHECK(window.timeline().view == window.timeline().data.whole);
-  CHECK(window.timeline().data.steps.size() == 3);
+  std::vector<StepSpan> steps = window.timeline().data.steps;
+  REQUIRE(steps.size() == 3);
+  std::ranges::sort(steps, {},
+                    [](const StepSpan& step) { return step.range.end_ns - step.range.begin_ns; });
+  const TimeRange view = window.timeline().view;
+  CHECK(view.begin_ns <= steps[1].range.begin_ns);
+  CHECK(view.end_ns >= steps[1].range.end_ns);
+  CHECK(window.seen_ns() < 2 * (steps[1].range.end_ns - steps[1].range.begin_ns));
   CHECK(window.timeline().summed.begin_ns == window.timeline().data.steps.front().range.begin_ns);
   CHECK(window.timeline().summed.end_ns == window.timeline().data.steps.back().range.end_ns);
   CHECK(!window.items().below("main/timeline/sums/row/").empty());
@@ -35,6 +41,8 @@ TEST_CASE("timeline: it begins with the whole profile and sums of all steps") {
 
 TEST_CASE("timeline: a clicked step is the range, and its sums are within it") {
   TimelineWindow window;
+  REQUIRE(window.click("main/timeline/fit"));
+  CHECK(window.timeline().view == window.timeline().data.whole);
   const std::vector<const Item*> spans = window.items().below("main/timeline/span/");
   std::string path;
   for (const Item* span : spans) {
@@ -76,6 +84,8 @@ TEST_CASE(
 TEST_CASE("timeline: keys zoom, move, and go from call to call and step to step") {
   TimelineWindow window;
   window.click("main/timeline/rows");
+  window.key("f");
+  window.step();
   const std::int64_t whole = window.seen_ns();
   window.key("w");
   window.step();
