@@ -180,10 +180,14 @@ CopiedTable inspector_table(Workbench& workbench) {
   CopiedTable copied{.head = {"what", "value"}};
   const Inspection& shown = inspection_of_now(workbench);
   copied.rows.push_back({shown.what, shown.name});
+  std::string heading;
   for (const InspectionRow& row : shown.rows) {
-    if (row.kind == InspectionKind::kHeading) continue;
-    copied.rows.push_back(
-        {row.label, is_number(row.kind) ? fmt::format("{:.9g}", row.number) : row.text});
+    if (row.kind == InspectionKind::kHeading) {
+      heading = row.label;
+      continue;
+    }
+    copied.rows.push_back({row.is_wide ? heading : row.label,
+                           is_number(row.kind) ? fmt::format("{:.9g}", row.number) : row.text});
   }
   return copied;
 }

@@ -7,6 +7,7 @@
 #include "engine/ir/graph.h"
 #include "gui/views/graph/node_values.h"
 #include "gui/views/inspection_rows.h"
+#include "profiler/advise/reasons.h"
 #include "profiler/analysis/breakdown.h"
 
 namespace trainscope::gui {
@@ -21,17 +22,17 @@ const Node* node_of(const Graph* graph, std::uint32_t serial) {
   return nullptr;
 }
 
-// Operands of all of its calls, each value once.
-void add_operands(InspectionBuilder& rows, std::string_view label,
+// Operands of all of its calls, each value once, below a heading: names and shapes are long.
+void add_operands(InspectionBuilder& rows, std::string_view heading,
                   std::span<const std::uint32_t> calls, RowRange PlanCall::*which) {
   const PlanView& plan = rows.links->plan();
   std::vector<std::uint32_t> seen;
   for (const std::uint32_t call : calls) {
     for (const PlanOperand& operand : rows_of(plan.operands, plan.calls[call].*which)) {
       if (operand.value == kNoRow || std::ranges::find(seen, operand.value) != seen.end()) continue;
+      if (seen.empty()) rows.heading(std::string(heading));
       seen.push_back(operand.value);
-      rows.value_link(std::string(label), plan.values[operand.value]);
-      label = {};
+      rows.value_link({}, plan.values[operand.value]);
     }
   }
 }
@@ -85,6 +86,20 @@ void add_kernels(InspectionBuilder& rows, std::span<const std::uint32_t> calls) 
   }
 }
 
+// What limits a call, and what keeps it from there.
+void add_reason(InspectionBuilder& rows, const PlanCall& call, const profiler::BreakdownRow& row) {
+  const Machine* machine = rows.run.machine();
+  if (machine == nullptr) {
+    rows.text("limited by", "not known: nobody measured the machine");
+    return;
+  }
+  const double seconds = static_cast<double>(row.ns) / 1e9 / static_cast<double>(row.runs);
+  const profiler::RoofReason reason =
+      profiler::roof_reason(*machine, rows.links->plan(), call, seconds);
+  rows.text("limited by", reason.bound);
+  rows.text("because", reason.reason);
+}
+
 // Of its calls alone: an ONNX node's row may have those of its gradient too.
 void add_times(InspectionBuilder& rows, std::span<const std::uint32_t> calls) {
   const profiler::StepTimes* times = rows.run.times();
@@ -108,6 +123,7 @@ void add_times(InspectionBuilder& rows, std::span<const std::uint32_t> calls) {
       if (row.roof_ns > 0.0) {
         rows.number(InspectionKind::kShare, "of its roof", row.roof(), fact + "roof");
       }
+      add_reason(rows, plan.calls[id], row);
     }
   }
 }
@@ -142,9 +158,8 @@ void inspect_node(InspectionBuilder& rows, const Selection& selection) {
   rows.number(InspectionKind::kBytes, "writes", written, at("bytes_written"));
   add_times(rows, calls);
   add_kernels(rows, calls);
-  rows.heading("Tensors");
-  add_operands(rows, "reads", calls, &PlanCall::inputs);
-  add_operands(rows, "writes", calls, &PlanCall::outputs);
+  add_operands(rows, "Reads", calls, &PlanCall::inputs);
+  add_operands(rows, "Writes", calls, &PlanCall::outputs);
   add_provenance(rows, node);
 }
 

@@ -69,7 +69,9 @@ inline void add_memory(const PlanRecord& plan, std::uint32_t steps,
 
 class MadeRun {
  public:
-  explicit MadeRun(std::string_view name, const Compiled& step, std::uint32_t profiled_steps = 3)
+  // `machine` is what the session was planned with, as its record has it; null: nobody measured it.
+  explicit MadeRun(std::string_view name, const Compiled& step, std::uint32_t profiled_steps = 3,
+                   Json machine = {})
       : folder_(std::filesystem::temp_directory_path() /
                 ("trainscope-gui-" + std::string(name) + "-" + std::to_string(getpid()))) {
     std::filesystem::remove_all(folder_);
@@ -77,7 +79,8 @@ class MadeRun {
     manifest.model.set("file", "model.onnx");
     manifest.sessions = {{.command = {"trainscope", "train"},
                           .program_version = "0",
-                          .threads = step.program.threads}};
+                          .threads = step.program.threads,
+                          .machine = std::move(machine)}};
     RunWriter writer = RunWriter::create(folder_, std::move(manifest));
     for (std::size_t i = 0; i < step.stages.size(); ++i) {
       StageRecord record = stage_record(step.stages[i], i == 0 ? nullptr : &step.stages[i - 1]);

@@ -110,6 +110,7 @@ TEST_CASE("walk: why is this op slow?") {
     walk.step(2);
     CHECK(walk.tells("chosen"));  // its kernel
     CHECK(walk.tells("of a step"));
+    CHECK(walk.tells("limited by"));
     CHECK(walk.actions <= 6);
   }
 }

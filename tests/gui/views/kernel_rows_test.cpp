@@ -7,10 +7,12 @@
 #include <cmath>
 
 #include "engine/core/text.h"
+#include "engine/machine/machine_file.h"
 #include "gui/views/axis.h"
 #include "gui/views/inspection.h"
 #include "gui/views/palette_index.h"
 #include "gui/views/roofline_points.h"
+#include "profiler/advise/reasons.h"
 #include "tests/gui/made_run.h"
 
 namespace trainscope::gui {
@@ -88,6 +90,46 @@ TEST_CASE("inspection_of: a node's links lead to the tensors that its calls read
   CHECK(inspection_of(selection, *opened.run, nullptr).what.empty());
 }
 
+// A machine of two cores with one level of memory.
+Machine small_machine() {
+  Machine machine;
+  machine.name = "small";
+  machine.cores = 2;
+  machine.seconds_per_call = 1e-6;
+  machine.seconds_per_fork = 1e-6;
+  machine.host_link = {.bytes_per_second = 1e9, .seconds_per_transfer = 1e-6};
+  machine.flops_per_second[DType::kF32] = {.one = 10e9, .all = 15e9};
+  const Rate rate{.one = 5e9, .all = 8e9};
+  machine.levels = {
+      {.name = "memory", .bytes = 1 << 30, .read = rate, .write = rate, .copy = rate}};
+  return machine;
+}
+
+TEST_CASE(
+    "inspection_of: what limits a node, and why it is no faster, where its machine is known") {
+  const auto limit_of = [](RunData& run) {
+    const PlanLinks links(*run.plan());
+    std::string text;
+    for (const InspectionRow& row : inspection_of(select_call(links, {}, 3), run, &links).rows) {
+      if (row.label == "limited by" || row.label == "because") text += row.text + ";";
+    }
+    return text;
+  };
+  Opened opened;
+  CHECK(limit_of(*opened.run).starts_with("not known: nobody measured the machine"));
+  const test::MadeRun measured("measured", *test::compiled("gpt2", test::kSmallText), 3,
+                               machine_json(small_machine()));
+  const auto run = RunData::open(measured.folder());
+  INFO(run->message(Topic::kMachine).text);
+  REQUIRE(run->machine() != nullptr);
+  const PlanView& plan = *run->plan();
+  const profiler::CallTime& time = run->times()->calls[3];
+  const double seconds = 1e-9 * static_cast<double>(time.sum()) / static_cast<double>(time.runs);
+  const profiler::RoofReason reason =
+      profiler::roof_reason(*run->machine(), plan, plan.calls[3], seconds);
+  CHECK(limit_of(*run) == reason.bound + ";" + reason.reason + ";");
+}
+
 TEST_CASE("inspection_of: tensors, buffers and kernels") {
   Opened opened;
   const PlanView& plan = *opened.run->plan();
@@ -122,10 +164,7 @@ TEST_CASE("roofline_of: points are rows with FLOPs and bytes; a machine brings i
     CHECK(point.gflops >= plain.gflops.low);
     CHECK(point.gflops <= plain.gflops.high);
   }
-  Machine machine;
-  machine.flops_per_second[DType::kF32] = {.one = 10e9, .all = 15e9};
-  const Rate rate{.one = 5e9, .all = 8e9};
-  machine.levels = {{.name = "memory", .read = rate, .write = rate, .copy = rate}};
+  const Machine machine = small_machine();
   const Roofline roofed = roofline_of(rows, &machine, 2);
   REQUIRE(roofed.roofs.size() == 2);
   CHECK(roofed.roofs[0].gflops == doctest::Approx(15.0));  // two cores reach no more
