@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "engine/core/numbers.h"
 #include "gui/panels/budget_parts.h"
+#include "gui/panels/plot.h"
 
 namespace trainscope::gui {
 namespace {
@@ -36,7 +38,7 @@ CurvePlot plot_of(Ui& ui, const BudgetModel& model, Rect area,
                   const std::vector<CurveCorner>& corners) {
   const BudgetRange range = model.range();
   const double margin = 0.04 * static_cast<double>(range.most_bytes - range.least_bytes);
-  take_left(area, std::ceil(ui.width("00 %", Face::kSmallNumber)) + 6.0F);
+  take_left(area, std::ceil(ui.width("00.0 %", Face::kSmallNumber)) + 6.0F);
   take_bottom(area, ui.line_height(Face::kSmall) + 4.0F);
   take_top(area, 6.0F);
   take_right(area, 8.0F);
@@ -50,12 +52,13 @@ CurvePlot plot_of(Ui& ui, const BudgetModel& model, Rect area,
 void draw_axes(Ui& ui, const CurvePlot& plot) {
   const Theme& theme = ui.theme();
   const float line = ui.line_height(Face::kSmallNumber);
-  const int rows = std::max(2, static_cast<int>(plot.area.height / (line * 2.2F)));
-  for (const double overhead : round_numbers(0.0, plot.most_overhead, rows - 1)) {
-    const float y = plot.y(overhead);
+  const int rows = std::max(2, static_cast<int>(plot.area.height / (line * 3.0F)));
+  const std::vector<double> percents = round_numbers(0.0, 100.0 * plot.most_overhead, rows - 1);
+  const std::vector<std::string> texts = tick_texts(percents, AxisScale::kLinear);
+  for (std::size_t i = 0; i < percents.size(); ++i) {
+    const float y = plot.y(percents[i] / 100.0);
     ui.canvas().line({plot.area.x, y}, {plot.area.right(), y}, {.color = theme.line});
-    ui.text({plot.area.x - 60.0F, y - line / 2.0F, 55.0F, line},
-            fmt::format("{:.3g} %", 100.0 * overhead),
+    ui.text({plot.area.x - 60.0F, y - line / 2.0F, 55.0F, line}, texts[i] + " %",
             {.face = Face::kSmallNumber, .color = theme.soft_ink, .align = Align::kRight});
   }
   const float label = std::ceil(ui.width("000.0 MiB", Face::kSmallNumber)) + 12.0F;

@@ -150,9 +150,13 @@ void BudgetModel::take_answer() {
   if (budget_->answer && budget_->answer != shown_.answer) {
     shown_ = picture_of_answer(budget_->answer);
   }
-  if (budget_->before == ghost_.answer) return;
-  ghost_ = budget_->before && budget_->before->outcome.record ? picture_of_answer(budget_->before)
-                                                              : PlanPicture{.answer = nullptr};
+  if (budget_->plain && !plain_) {
+    plain_ = std::make_shared<const PlanAnswer>(PlanAnswer{.outcome = *budget_->plain});
+  }
+  const std::shared_ptr<const PlanAnswer> before = budget_->before ? budget_->before : plain_;
+  if (before == ghost_.answer) return;
+  ghost_ =
+      before && before->outcome.record ? picture_of_answer(before) : PlanPicture{.answer = nullptr};
 }
 
 bool BudgetModel::is_under_way() const {

@@ -99,7 +99,8 @@ class BudgetModel {
   int wanted_steps_ = 0;     // along the front; below 0: to smaller ones
   PinnableValues pinnable_;
   PlanPicture shown_;
-  PlanPicture ghost_;
+  PlanPicture ghost_;  // the plan before; at first the step without recomputation
+  std::shared_ptr<const PlanAnswer> plain_;
   std::unique_ptr<WorkerProcess> worker_;
   std::shared_ptr<const PlanAnswer> applied_;
   std::string applied_command_;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <numeric>
 
+#include "engine/core/numbers.h"
 #include "gui/draw/color.h"
 #include "gui/panels/budget_parts.h"
 #include "gui/ui/controls.h"
@@ -43,7 +44,7 @@ void draw_boxes(Ui& ui, const Rect& plane, const MemoryMap& map, const MemoryFra
     const Color color =
         shadow.value_or(ui.theme().series[static_cast<std::size_t>(rectangle.holds)]);
     // A gap between neighbours, where there is room for one.
-    const float gap = place.width > 4.0F && place.height > 4.0F ? 0.5F : 0.0F;
+    const float gap = place.width > 4.0F && place.height > 10.0F ? 0.5F : 0.0F;
     ui.canvas().fill(place.inset(gap), color);
     if (!rectangle.recomputed || shadow || place.width < 4.0F || place.height < 4.0F) continue;
     ui.canvas().line({place.x, place.bottom()}, {place.right(), place.y},
@@ -65,6 +66,18 @@ void draw_arena(Ui& ui, const Rect& plane, std::int64_t bytes, std::int64_t most
   const Rect place{is_before ? plane.x : plane.right() - width, top, width, height};
   const Surface surface(ui, place, ui.theme().inset, 2.0F);
   ui.text(place.inset(4.0F, 0.0F), text, {.face = Face::kSmall, .color = color});
+}
+
+// Round numbers of bytes in the gutter at the plane's left.
+void draw_bytes_axis(Ui& ui, const Rect& gutter, std::int64_t most_bytes) {
+  const float line = ui.line_height(Face::kSmallNumber);
+  const int most = std::max(2, static_cast<int>(gutter.height / 44.0F));
+  for (const double bytes : round_byte_counts(0.0, static_cast<double>(most_bytes), most)) {
+    const float y = plane_y(gutter, std::llround(bytes), most_bytes);
+    const float top = std::clamp(y - line / 2.0F, gutter.y, gutter.bottom() - line);
+    ui.text({gutter.x, top, gutter.width - 6.0F, line}, text_of({bytes, Unit::kBytes}).whole(),
+            {.face = Face::kSmallNumber, .color = ui.theme().soft_ink, .align = Align::kRight});
+  }
 }
 
 std::string value_tooltip(const PlanView& plan, const MemoryRectangle& rectangle, Pin pin,
@@ -133,7 +146,11 @@ void draw_legend(Ui& ui, const MemoryMap& map, Rect rest) {
 std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, const Rect& rect) {
   Rect plane = rect;
   const float line = ui.line_height(Face::kSmall) + 6.0F;
-  const Rect legend = take_bottom(plane, line);
+  Rect legend = take_bottom(plane, line);
+  const bool roomy = plane.height > 150.0F && plane.width > 260.0F;
+  const Rect gutter =
+      take_left(plane, roomy ? std::ceil(ui.width("0000.0 MiB", Face::kSmallNumber)) + 8.0F : 0.0F);
+  take_left(legend, gutter.width);
   ui.canvas().fill(plane, ui.theme().inset);
   const Clip clip(ui, rect);
   const PlanPicture* shown = model.shown();
@@ -167,6 +184,7 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
   }
   draw_arena(ui, plane, shown->map.arena_bytes, most, "peak", ui.theme().ink, false);
   if (response.focused) draw_chosen_value(ui, model, pins, frames.chosen);
+  if (roomy) draw_bytes_axis(ui, gutter, most);
   draw_legend(ui, shown->map, legend);
   return touch_plane(ui, model, plane, *shown, response);
 }

@@ -8,10 +8,38 @@
 
 namespace trainscope::gui {
 
+namespace {
+
+constexpr int kMostDecimals = 4;
+
+bool has_more_decimals(double value, int decimals) {
+  const double scaled = value * std::pow(10.0, decimals);
+  return std::abs(scaled - std::round(scaled)) > 1e-6 * std::max(1.0, std::abs(scaled));
+}
+
 std::string tick_text(double value) {
   const double size = std::abs(value);
   if (size != 0.0 && (size >= 1e5 || size < 1e-3)) return fmt::format("{:.0e}", value);
   return fmt::format("{:.4g}", std::abs(value) < 1e-12 ? 0.0 : value);
+}
+
+}  // namespace
+
+std::vector<std::string> tick_texts(std::span<const double> ticks, AxisScale scale) {
+  double greatest = 0.0;
+  for (const double tick : ticks) greatest = std::max(greatest, std::abs(tick));
+  int decimals = 0;
+  while (decimals < kMostDecimals && std::ranges::any_of(ticks, [&](double tick) {
+           return has_more_decimals(tick, decimals);
+         })) {
+    ++decimals;
+  }
+  const bool is_plain = scale == AxisScale::kLinear && greatest >= 1e-3 && greatest < 1e5;
+  std::vector<std::string> texts;
+  for (const double tick : ticks) {
+    texts.push_back(is_plain ? fmt::format("{:.{}f}", tick + 0.0, decimals) : tick_text(tick));
+  }
+  return texts;
 }
 
 Plot::Plot(Ui& ui, const Rect& rect, const PlotLook& look) : ui_(ui), look_(look) {
@@ -19,16 +47,17 @@ Plot::Plot(Ui& ui, const Rect& rect, const PlotLook& look) : ui_(ui), look_(look
   const float line = ui.line_height(Face::kSmall);
   Rect rest = rect;
   if (!look.title.empty()) {
-    const Rect head = take_top(rest, ui.row_height());
+    const Rect head = take_top(rest, ui.row_height() + 2.0F);
     ui.text(head, look.title, {.face = Face::kBold, .fit = Fit::kEnd});
     ui.text(head, look.y_label,
             {.face = Face::kSmall, .color = theme.soft_ink, .align = Align::kRight});
   }
   const auto rows = std::max(2, static_cast<int>(rest.height / (3.0F * line)));
   const std::vector<double> y_ticks = ticks_of(look.y, rows);
+  const std::vector<std::string> y_texts = tick_texts(y_ticks, look.y.scale);
   float widest = 0.0F;
-  for (const double tick : y_ticks) {
-    widest = std::max(widest, ui.width(tick_text(tick), Face::kSmallNumber));
+  for (const std::string& text : y_texts) {
+    widest = std::max(widest, ui.width(text, Face::kSmallNumber));
   }
   take_left(rest, std::ceil(widest) + 8.0F);
   take_right(rest, 8.0F);
@@ -38,24 +67,26 @@ Plot::Plot(Ui& ui, const Rect& rect, const PlotLook& look) : ui_(ui), look_(look
   if (inside_.width < 20.0F || inside_.height < 20.0F) return;
   ui.canvas().fill(inside_, theme.inset);
   const Surface surface(ui, {inside_.x, inside_.y, 0.0F, 0.0F}, ui.paper());
-  for (const double tick : y_ticks) {
-    const float y = at(look.x.low, tick).y;
+  for (std::size_t i = 0; i < y_ticks.size(); ++i) {
+    const float y = at(look.x.low, y_ticks[i]).y;
     if (y < inside_.y - 0.5F || y > inside_.bottom() + 0.5F) continue;
     ui.canvas().line({inside_.x, y}, {inside_.right(), y}, {.color = theme.line});
-    ui.text({rect.x, y - line / 2.0F, inside_.x - rect.x - 6.0F, line}, tick_text(tick),
+    ui.text({rect.x, y - line / 2.0F, inside_.x - rect.x - 6.0F, line}, y_texts[i],
             {.face = Face::kSmallNumber, .color = theme.soft_ink, .align = Align::kRight});
   }
   const float label = look.x_label.empty() ? 0.0F : ui.width(look.x_label, Face::kSmall) + 12.0F;
   const auto columns = std::max(2, static_cast<int>((inside_.width - label) / 70.0F));
-  for (const double tick : ticks_of(look.x, columns)) {
-    const float x = at(tick, look.y.low).x;
+  const std::vector<double> x_ticks = ticks_of(look.x, columns);
+  const std::vector<std::string> x_texts = tick_texts(x_ticks, look.x.scale);
+  for (std::size_t i = 0; i < x_ticks.size(); ++i) {
+    const float x = at(x_ticks[i], look.y.low).x;
     if (x < inside_.x - 0.5F || x > inside_.right() + 0.5F) continue;
     ui.canvas().line({x, inside_.y}, {x, inside_.bottom()}, {.color = theme.line});
-    const float width = ui.width(tick_text(tick), Face::kSmallNumber) + 1.0F;
+    const float width = ui.width(x_texts[i], Face::kSmallNumber) + 1.0F;
     const Rect place{std::clamp(x - width / 2.0F, rect.x, rect.right() - width), foot.y + 4.0F,
                      width, line};
     if (place.right() > inside_.right() - label + 6.0F) continue;
-    ui.text(place, tick_text(tick),
+    ui.text(place, x_texts[i],
             {.face = Face::kSmallNumber, .color = theme.soft_ink, .align = Align::kCenter});
   }
   ui.text({inside_.x, foot.y + 4.0F, inside_.width + 8.0F, line}, look.x_label,

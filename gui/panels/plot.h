@@ -39,7 +39,8 @@ class Plot {
   Rect inside_;
 };
 
-// A tick's number, as short as it can be.
-std::string tick_text(double value);
+// The numbers beside an axis's ticks, short; on a linear one with as many decimals each: "4.0"
+// beside "4.5".
+std::vector<std::string> tick_texts(std::span<const double> ticks, AxisScale scale);
 
 }  // namespace trainscope::gui

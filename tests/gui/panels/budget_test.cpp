@@ -195,6 +195,20 @@ TEST_CASE("budget panel: a plan along the front that is asked for before there i
   }
 }
 
+TEST_CASE("budget panel: the first plan is held against the step without recomputation") {
+  const TemporaryFolder folder;
+  recorded_run(folder, 1);
+  Headless window({}, {});
+  window.workbench().open(folder / "run");
+  window.app().show_only("budget");
+  window.workbench().request("budget.2");
+  window.step();
+  window.settle();
+  const std::string plain = window.items().find("main/budget/facts/plain")->value;
+  CHECK(std::ranges::any_of(window.items().items(),
+                            [&](const Item& item) { return item.label == "before " + plain; }));
+}
+
 TEST_CASE("budget panel: the command line of the plan") {
   const TemporaryFolder folder;
   recorded_run(folder, 1);

@@ -1,0 +1,31 @@
+// The numbers beside axes.
+#include "gui/panels/plot.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace trainscope::gui {
+namespace {
+
+TEST_SUITE_BEGIN("gui");
+
+TEST_CASE("tick_texts: numbers of a linear axis have as many decimals each, others are short") {
+  using Texts = std::vector<std::string>;
+  constexpr AxisScale kLinear = AxisScale::kLinear;
+  CHECK(tick_texts(std::vector{3.5, 4.0, 4.5}, kLinear) == Texts{"3.5", "4.0", "4.5"});
+  CHECK(tick_texts(std::vector{0.0, 0.25, 0.5}, kLinear) == Texts{"0.00", "0.25", "0.50"});
+  CHECK(tick_texts(std::vector{100.0, 200.0}, kLinear) == Texts{"100", "200"});
+  CHECK(tick_texts(std::vector{-0.1, 0.1 - 0.1, 0.1}, kLinear) == Texts{"-0.1", "0.0", "0.1"});
+  CHECK(tick_texts(std::vector{0.0, 2e31}, kLinear) == Texts{"0", "2e+31"});
+  CHECK(tick_texts(std::vector{0.0, 2e-5}, kLinear) == Texts{"0", "2e-05"});
+  CHECK(tick_texts(std::vector{0.01, 1.0, 100.0}, AxisScale::kLogarithmic) ==
+        Texts{"0.01", "1", "100"});
+  CHECK(tick_texts(std::vector<double>{}, kLinear).empty());
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace trainscope::gui
