@@ -16,7 +16,7 @@ constexpr float kGraphClick = 4.0F;  // pixels that a click may move
 constexpr float kMapWidth = 104.0F;
 constexpr float kMapHeight = 150.0F;
 constexpr float kStub = 12.0F;
-constexpr float kReadable = 0.8F;  // zoom
+constexpr float kReadable = 1.0F;  // zoom
 
 class GraphDrawer {
  public:

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
 #include "gui/panels/graph_state.h"
 #include "gui/ui/controls.h"
@@ -18,6 +20,8 @@ namespace {
 
 constexpr double kPlaySeconds = 0.9;  // of each stage
 constexpr float kLeastStageList = 120.0F;
+constexpr float kStageTitle = 190.0F;
+constexpr float kLeastCounters = 100.0F;  // beside it
 
 constexpr std::array<TableColumn, 6> kStageColumns = {{
     {.name = "name",
@@ -72,6 +76,15 @@ void list_stages(StagesState& state, const RunData& run, const StageChoice& choi
   }
 }
 
+// What the pass counted: "4 constants merged".
+std::string counters_of(const StageRecord& record) {
+  std::string text;
+  for (const auto& [name, count] : record.counters) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", grouped(count), printable(name));
+  }
+  return text;
+}
+
 void draw_stage_name(Ui& ui, const StageFacts& stage, bool compared, const Rect& rect) {
   Rect rest = rect;
   if (compared) {
@@ -81,9 +94,14 @@ void draw_stage_name(Ui& ui, const StageFacts& stage, bool compared, const Rect&
   const std::string number = stage.label.substr(0, stage.label.find('-'));
   ui.text(take_left(rest, std::ceil(ui.width("00", Face::kSmallNumber)) + 6.0F), number,
           {.face = Face::kSmallNumber, .color = ui.theme().soft_ink});
+  const std::string title = title_of_stage(stage);
+  const Rect name = take_left(
+      rest, std::min(rest.width, std::max(kStageTitle, std::ceil(ui.width(title)) + 16.0F)));
   ui.text(
-      rest, title_of_stage(stage),
+      name, title,
       {.color = stage.record.changed ? ui.theme().ink : ui.theme().soft_ink, .fit = Fit::kMiddle});
+  if (rest.width < kLeastCounters) return;
+  ui.text(rest, counters_of(stage.record), {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
 }
 
 void draw_stage_cell(Ui& ui, const RunData& run, std::size_t stage, std::int32_t compare,

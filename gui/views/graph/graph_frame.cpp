@@ -14,7 +14,8 @@ constexpr float kBoxesFrom = 0.16f;
 constexpr float kTextsFrom = 0.5f;
 constexpr float kMargin = 16.0f;
 constexpr float kLeastReadable = 0.64f;
-constexpr float kFirstZoom = 0.8f;
+constexpr float kNamesFrom = 0.8f;  // most names of ops are whole
+constexpr float kFirstZoom = 1.0f;
 
 LayoutRect on_screen(const GraphCamera& camera, const LayoutRect& rect) {
   return {.x = (rect.x - camera.x) * camera.zoom,
@@ -155,7 +156,7 @@ GraphCamera fit_camera(const GraphLayout& layout, ViewSize view) {
 
 GraphCamera first_camera(const GraphLayout& layout, ViewSize view) {
   const GraphCamera whole = fit_camera(layout, view);
-  if (whole.zoom >= kTextsFrom) return whole;
+  if (whole.zoom >= kNamesFrom) return whole;
   const float across = (view.width - 2.0f * kMargin) / std::max(1.0f, layout.width);
   GraphCamera camera{.zoom = std::clamp(across, kLeastReadable, kFirstZoom)};
   const float centered = layout.width / 2.0f - view.width / camera.zoom / 2.0f;

@@ -27,7 +27,7 @@ struct ViewSize {
 
 // All of the layout, in the middle, at a zoom of 1 at most.
 GraphCamera fit_camera(const GraphLayout& layout, ViewSize view);
-// All of it where its boxes can be told apart then, else its beginning at its whole width.
+// All of it where the names of ops can be read then, else its beginning at its whole width.
 GraphCamera first_camera(const GraphLayout& layout, ViewSize view);
 // The node in the middle, or as near to it as the ends of the layout let it be; the zoom stays
 // where its text can be read.

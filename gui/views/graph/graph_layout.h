@@ -16,9 +16,9 @@
 namespace trainscope::gui {
 
 // Units of the layout; at a zoom of 1 one is a logical pixel.
-inline constexpr float kNodeWidth = 132.0f;
+inline constexpr float kNodeWidth = 146.0f;
 inline constexpr float kNodeHeight = 22.0f;
-inline constexpr float kLanePitch = 144.0f;
+inline constexpr float kLanePitch = 156.0f;
 inline constexpr float kRowPitch = 36.0f;
 inline constexpr float kBlockHeader = 26.0f;
 inline constexpr float kBlockGap = 22.0f;

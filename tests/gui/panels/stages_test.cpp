@@ -1,6 +1,7 @@
 // The Stages panel by its items.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "gui/panels/graph_state.h"
@@ -35,6 +36,16 @@ TEST_CASE("stages: the changed ones are listed, all on demand") {
   REQUIRE(window.click("main/stages/changed_only"));
   window.step(2);
   CHECK(window.rows() > few);
+}
+
+TEST_CASE("stages: what a pass counted stands behind its name, where there is room") {
+  const auto says = [](const StagesWindow& window) {
+    return std::ranges::any_of(window.items().items(), [](const Item& item) {
+      return item.label.ends_with("bytes saved");
+    });
+  };
+  CHECK(says(StagesWindow()));
+  CHECK_FALSE(says(StagesWindow({.size = {600.0F, 720.0F}})));
 }
 
 TEST_CASE("stages: a clicked stage is shown, [ and ] go on from there") {
