@@ -149,7 +149,10 @@ void RunData::read_run() {
   manifest_ = reader_->manifest();
   guarded(Topic::kMetrics, [this] { metrics_ = reader_->metrics(); });
   if (metrics_.steps.empty() && message(Topic::kMetrics).empty()) {
-    set_message(Topic::kMetrics, "no step has been recorded yet");
+    const bool runs =
+        manifest_->sessions.empty() || manifest_->sessions.back().status == RunStatus::kRunning;
+    set_message(Topic::kMetrics, runs ? "no step has been recorded yet"
+                                      : "the run has no losses, and no times of whole steps");
   }
   const auto newest = static_cast<std::int64_t>(manifest_->sessions.size());
   session_ = 0;
@@ -186,6 +189,9 @@ void RunData::read_plan() {
   guarded(Topic::kPlan, [this] { stored_plan_ = reader_->plan(session_); });
   if (stored_plan_) {
     plan_ = stored_plan_->view();
+    if (plan_->buffers.empty()) {
+      set_message(Topic::kPlan, "the record has calls, but nothing of the memory that they use");
+    }
   } else if (message(Topic::kPlan).empty()) {
     set_message(Topic::kPlan, "the session has no plan: it ended before it wrote one",
                 fmt::format("trainscope train --resume auto --run-dir {}", quoted_path()));

@@ -86,7 +86,7 @@ void draw_tools(Ui& ui, Workbench& workbench, KernelsState& state, Rect bar) {
 
 // A bar as long as the row's share of the greatest, and the share in digits.
 void draw_share(Ui& ui, const TableCell& cell, double share, double greatest, std::size_t row) {
-  const float room = std::max(0.0F, cell.rect.width - ui.width("00.00", Face::kNumber) - 8.0F);
+  const float room = std::max(0.0F, cell.rect.width - ui.width("100.00", Face::kNumber) - 8.0F);
   const float length = room * static_cast<float>(share / std::max(greatest, 1e-9));
   ui.canvas().fill({cell.rect.x, cell.rect.center().y - 3.0F, std::max(1.0F, length), 6.0F},
                    ui.theme().series[0], 2.0F);

@@ -167,7 +167,7 @@ void draw_memory_tools(Ui& ui, Workbench& workbench, MemoryState& state, Rect ba
 
 void draw_memory(Ui& ui, Workbench& workbench, const Rect& rect) {
   const RunData* run = workbench.run();
-  const bool has_plan = run != nullptr && run->plan() != nullptr;
+  const bool has_plan = run != nullptr && run->plan() != nullptr && !run->plan()->buffers.empty();
   if (!has_content(ui, workbench, rect, Topic::kPlan, has_plan, "No plan")) return;
   auto& state = workbench.state<MemoryState>();
   update_memory(state, workbench);

@@ -86,9 +86,14 @@ std::string how_it_ran(const RunData& run) {
   const RunManifest* manifest = run.manifest();
   if (manifest == nullptr || manifest->sessions.empty()) return "an ONNX model, not trained yet";
   const RunSession& session = manifest->sessions.back();
-  std::string text = fmt::format("{} on {}  ·  {}  ·  {} thread{}, {}", file_of(manifest->model),
-                                 file_of(manifest->data), trainscope::name_of(session.status),
-                                 session.threads, session.threads == 1 ? "" : "s", session.isa);
+  const std::string data = file_of(manifest->data);
+  const bool has_model = manifest->model.is_object() && !manifest->model.as_object().empty();
+  std::string text = has_model ? fmt::format("{} on {}", file_of(manifest->model), data)
+                               : fmt::format("a trace of {}, {}",
+                                             manifest->data.get_or("tool", "another tool"), data);
+  text += fmt::format("  ·  {}  ·  {} thread{}", trainscope::name_of(session.status),
+                      session.threads, session.threads == 1 ? "" : "s");
+  if (!session.isa.empty()) text += ", " + session.isa;
   if (manifest->sessions.size() > 1) {
     text += fmt::format("  ·  session {} of {}", run.session(), manifest->sessions.size());
   }
@@ -134,7 +139,7 @@ std::vector<Card> training_cards(const RunData& run) {
 
 std::vector<Card> plan_cards(const RunData& run) {
   std::vector<Card> cards;
-  if (run.plan() == nullptr) return cards;
+  if (run.plan() == nullptr || run.plan()->buffers.empty()) return cards;
   const PlanSpace& arena = run.plan()->arena();
   cards.push_back({"peak memory",
                    {static_cast<double>(arena.bytes), Unit::kBytes},
@@ -172,7 +177,8 @@ void draw_cards(Ui& ui, Workbench& workbench, Rect& rest) {
       ui.text(label, cards[i].label, {.face = Face::kSmall, .color = ui.theme().soft_ink});
       const QuantityText text = text_of(cards[i].quantity);
       // As wide as it is, so that the number begins where its label does.
-      const Rect number{inside.x, inside.y, ui.width(text.whole(), Face::kTitle) + 1.0F,
+      const Rect number{inside.x, inside.y,
+                        std::min(inside.width, ui.width(text.whole(), Face::kTitle) + 1.0F),
                         inside.height};
       std::string fact = cards[i].fact;
       if (const std::size_t at = fact.find("{run}"); at != std::string::npos) {
@@ -232,6 +238,7 @@ void draw_time(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& sta
 void draw_memory(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& state) {
   const Scope scope(ui, "peak");
   Rect head = take_top(rest, ui.row_height() + 2.0F);
+  take_right(head, 4.0F);  // as rows are
   if (!state.at_peak.empty()) {
     ui.number("live", take_right(head, ui.width("000.000 MiB", Face::kNumber) + 4.0F),
               {static_cast<double>(state.live_bytes), Unit::kBytes},
@@ -348,7 +355,7 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
   if (advises) return draw_advice(ui, workbench, advice, left);
   if (!wide || left.height < 120.0F) return;
   if (state.losses.empty()) {
-    draw_empty(ui, workbench, left, "No steps yet", run->message(Topic::kMetrics));
+    draw_empty(ui, workbench, left, "No steps", run->message(Topic::kMetrics));
     return;
   }
   const bool has_both = left.height >= kLeastTwoCurves;

@@ -51,7 +51,7 @@ constexpr std::array<TableColumn, 7> kRunColumns = {{
      .width = 60.0F,
      .help = "Optimizer steps so far",
      .sorts = false},
-    {.name = "loss", .title = "loss", .width = 74.0F, .help = "Of the last step", .sorts = false},
+    {.name = "loss", .title = "loss", .width = 96.0F, .help = "Of the last step", .sorts = false},
     {.name = "arena",
      .title = "arena",
      .width = 86.0F,

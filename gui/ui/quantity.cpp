@@ -82,6 +82,14 @@ const Step& step_of(const Quantity& quantity, const Style& style) {
   return style.steps[chosen];
 }
 
+constexpr int kFloatDigits = 3;  // behind the point of what is written with an exponent
+
+// A plain number that four decimals would show as nothing, or as a row of digits.
+bool has_exponent(const Quantity& quantity) {
+  const double size = std::abs(quantity.value);
+  return quantity.unit == Unit::kPlain && size != 0.0 && (size < 1e-3 || size >= 1e6);
+}
+
 // Whole units below the first step have no fractions.
 int digits_of(const Step& step, const Style& style) {
   const bool is_first = style.steps.size() > 1 && &step == &style.steps.front();
@@ -106,6 +114,9 @@ QuantityText text_of(const Quantity& quantity) {
   if (quantity.unit == Unit::kCount) {
     return {.number = grouped(std::llround(quantity.value))};
   }
+  if (has_exponent(quantity)) {
+    return {.number = fmt::format("{:.{}e}", quantity.value, kFloatDigits)};
+  }
   const Style style = style_of(quantity.unit);
   const Step& step = step_of(quantity, style);
   return {.number = fmt::format("{:.{}f}", quantity.value / step.size, digits_of(step, style)),
@@ -113,6 +124,9 @@ QuantityText text_of(const Quantity& quantity) {
 }
 
 double rounding_of(const Quantity& quantity) {
+  if (has_exponent(quantity)) {
+    return 0.5 * std::pow(10.0, std::floor(std::log10(std::abs(quantity.value))) - kFloatDigits);
+  }
   const Style style = style_of(quantity.unit);
   const Step& step = step_of(quantity, style);
   return 0.5 * step.size * std::pow(10.0, -digits_of(step, style));

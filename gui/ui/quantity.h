@@ -11,7 +11,7 @@ namespace trainscope::gui {
 enum class Unit : std::uint8_t {
   kCount,         // 12 345
   kMean,          // of counts: one decimal
-  kPlain,         // four decimals
+  kPlain,         // four decimals, an exponent where they do not say what it is
   kMilliseconds,  // 1.2346 ms
   kNanoseconds,   // as ms, s or µs, whichever reads best
   kSeconds,       // as kNanoseconds

@@ -2,17 +2,21 @@
 // that is hard to read.
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "gui/app/commands.h"
 #include "gui/panels/panels.h"
+#include "tests/cli/program_runner.h"
 #include "tests/gui/platform/window_driver.h"
 
 namespace trainscope::gui {
 namespace {
 
 using test::WindowDriver;
+using trainscope::test::TemporaryFolder;
 
 struct Screen {
   Extent logical;
@@ -64,6 +68,40 @@ TEST_CASE("rules: panels of a run without one") {
       window.app().show_only(panel.id);
       window.step(3);
       CHECK(all_faults(window) == "");
+    }
+  });
+}
+
+TEST_CASE("rules: panels of runs whose losses are very large, very small, or no numbers") {
+  const TemporaryFolder folder;
+  std::filesystem::copy(test::plain_run().folder(), folder / "run",
+                        std::filesystem::copy_options::recursive);
+  for (const char* loss : {"1.977105332476779e31", "-3.25e-9", "1e999"}) {
+    std::ofstream(folder / "run" / "metrics.jsonl", std::ios::app)
+        << R"({"kind":"step","step":6,"loss":)" << loss
+        << R"(,"learning_rate":0.1,"gradient_norm":null,"step_ms":123456.0,"samples":4,"tokens":0})"
+        << "\n";
+    for (const char* panel : {"overview", "runs"}) {
+      INFO(panel, " ", loss);
+      WindowDriver window(folder / "run");
+      window.app().show_only(panel);
+      window.step(3);
+      CHECK(all_faults(window) == "");
+    }
+  }
+}
+
+TEST_CASE("rules: panels of a trace that another tool has written") {
+  const TemporaryFolder folder;
+  const std::string trace = TRAINSCOPE_SOURCE_DIR "/tests/data/traces/pytorch-gpu-graph.json.gz";
+  REQUIRE(trainscope::test::run({"import", trace, "-o", (folder / "run").string()}).exit_code == 0);
+  in_all_looks(folder / "run", [](WindowDriver& window) {
+    for (const Panel& panel : all_panels()) {
+      INFO(panel.id);
+      window.app().show_only(panel.id);
+      window.step(3);
+      CHECK(all_faults(window) == "");
+      CHECK(window.items().items().size() > 4);
     }
   });
 }

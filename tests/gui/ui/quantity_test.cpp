@@ -26,6 +26,16 @@ TEST_CASE("text_of: each unit has one way") {
   CHECK(text(std::nan(""), Unit::kBytes) == "—");
 }
 
+TEST_CASE("text_of: plain numbers that four decimals do not tell have an exponent") {
+  CHECK(text(2.0742, Unit::kPlain) == "2.0742");
+  CHECK(text(0.0, Unit::kPlain) == "0.0000");
+  CHECK(text(0.00012, Unit::kPlain) == "1.200e-04");
+  CHECK(text(-1.977105332476779e31, Unit::kPlain) == "-1.977e+31");
+  CHECK(text(999999.0, Unit::kPlain) == "999999.0000");
+  CHECK(rounding_of({0.00012345678, Unit::kPlain}) == doctest::Approx(5e-8));
+  CHECK(rounding_of({2.0742, Unit::kPlain}) == doctest::Approx(5e-5));
+}
+
 TEST_CASE("rounding_of: what the digits leave out is no more than this") {
   for (const double value : {0.0, 1.0, 17.3, 999.0, 1024.0, 123456.0, 9.87654e8}) {
     for (const Unit unit : {Unit::kCount, Unit::kMilliseconds, Unit::kBytes, Unit::kFlops,
