@@ -62,7 +62,7 @@ void Prefetcher::read_one(std::unique_lock<std::mutex>& lock, BatchIndices& indi
   const Clock::time_point begin = Clock::now();
   std::exception_ptr failure;
   try {
-    order_.indices(range_.first + i, indices);
+    order_.indices(range_.batch(i), indices);
     dataset_->read(indices.split, indices.epoch, indices.examples,
                    slots_[static_cast<std::size_t>(i) % slots_.size()]);
   } catch (...) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cli/flags/rank_flag.h"
 #include "cli/machine.h"
 #include "engine/compile.h"
 #include "engine/core/error.h"
@@ -12,6 +13,7 @@
 namespace trainscope {
 
 LogLevel log_level(const Settings& settings) {
+  if (is_other_rank(settings)) return LogLevel::kError;
   const bool quiet = settings.on("quiet");
   const bool verbose = settings.on("verbose");
   require(!quiet || !verbose, ErrorCode::kUsage, "--quiet and --verbose contradict each other");
@@ -56,7 +58,9 @@ const std::string& Invocation::argument(std::size_t i) const {
 
 int Invocation::threads() const {
   const std::optional<std::int64_t> wanted = settings_.find_integer("threads");
-  return wanted ? static_cast<int>(*wanted) : usable_cores();
+  if (wanted) return static_cast<int>(*wanted);
+  const std::optional<RankPlace> place = rank_place(settings_);
+  return place ? std::max(1, usable_cores() / place->ranks) : usable_cores();
 }
 
 void check_device(const Settings& settings) {

@@ -134,7 +134,9 @@ ParsedLine parse_line(const Command& command, std::span<const std::string> words
     bad_line(command, words, error);
   }
   line.arguments = arguments->results();
-  for (const std::string& word : app.remaining()) unknown_flag(command, word);
+  for (const std::string& word : app.remaining()) {
+    if (word != "--") unknown_flag(command, word);  // what follows it are arguments
+  }
   for (const Slot& slot : slots) collect(slot, line);
   return line;  // the names of flags are those of the tables and outlive it
 }

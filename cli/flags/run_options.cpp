@@ -17,9 +17,9 @@ namespace trainscope {
 namespace {
 
 // Flags that say how to talk, or of which session, not what to train.
-constexpr std::array<std::string_view, 15> kNotRecorded = {
+constexpr std::array<std::string_view, 16> kNotRecorded = {
     "json",   "quiet",   "verbose", "color",   "progress", "log-level",     "log-format", "set",
-    "config", "dry-run", "resume",  "run-dir", "export",   "session-steps", "worker-fd"};
+    "config", "dry-run", "resume",  "run-dir", "export",   "session-steps", "worker-fd",  "rank"};
 
 }  // namespace
 

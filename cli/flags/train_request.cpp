@@ -12,6 +12,7 @@
 #include "cli/data/data_request.h"
 #include "cli/data/longest_trips.h"
 #include "cli/flags/duration.h"
+#include "cli/flags/rank_flag.h"
 #include "cli/flags/run_options.h"
 #include "cli/flags/training_flags.h"
 #include "cli/machine.h"
@@ -20,6 +21,7 @@
 #include "engine/core/text.h"
 #include "engine/machine/this_machine.h"
 #include "engine/model_warnings.h"
+#include "engine/ranks/shared_memory_ranks.h"
 
 namespace trainscope {
 namespace {
@@ -165,6 +167,13 @@ OpenBatches batches_ahead(int threads) {
   };
 }
 
+// Null where this process is no rank of several.
+std::shared_ptr<Communicator> ranks_of(const Settings& settings) {
+  const std::optional<RankPlace> place = rank_place(settings);
+  if (!place || place->ranks == 1) return nullptr;
+  return std::make_shared<SharedMemoryRanks>(place->descriptor, place->rank, place->ranks);
+}
+
 RunNotes notes_of(const Invocation& invocation, const CompileOptions& compile, const Sizes& sizes) {
   RunNotes notes{.options = resolved_options(invocation, compile, sizes),
                  .command = {"trainscope"},
@@ -174,6 +183,8 @@ RunNotes notes_of(const Invocation& invocation, const CompileOptions& compile, c
     notes.device_name = device_name_of(device, find_cuda_driver());
   }
   notes.config = config_toml(notes.options);
+  const std::optional<RankPlace> place = rank_place(invocation.settings());
+  if (place && place->ranks > 1) notes.options.set(std::string(kRanksOption), place->ranks);
   const std::vector<std::string>& words = invocation.words();
   notes.command.insert(notes.command.end(), words.begin(), words.end());
   return notes;
@@ -213,6 +224,12 @@ TrainRequest train_request(const Invocation& invocation) {
   TrainRequest request = step_request(model, sizes, invocation);
   for (const ParameterFault& note : choose_parameters(model, request.compile.import).notes) {
     invocation.log().warning("{}", note.text());
+  }
+  request.ranks = ranks_of(settings);
+  request.connect = device_channel;
+  // Each rank has a GPU of its own, that of its number.
+  if (request.ranks && settings.text("device") == "cuda") {
+    request.compile.device = device_of(fmt::format("cuda:{}", request.ranks->rank()));
   }
   request.open_batches = batches_ahead(request.compile.lower.threads);
   request.steps = length.steps;

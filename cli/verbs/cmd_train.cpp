@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/data/data_request.h"
+#include "cli/flags/rank_flag.h"
 #include "cli/flags/train_request.h"
 #include "cli/flags/training_flags.h"
 #include "cli/machine.h"
@@ -123,6 +124,10 @@ constexpr Flag kTrainFlags[] = {
     {.name = "dry-run",
      .type = FlagType::kSwitch,
      .help = "Read, compile and plan everything, then stop; nothing is written"},
+    {.name = "rank",
+     .value = "R/N@FD",
+     .help = "For `trainscope launch`: this process is rank R of N, which share the memory of "
+             "descriptor FD"},
     {.name = "worker-fd",
      .type = FlagType::kInteger,
      .value = "N",
@@ -199,8 +204,11 @@ Outcome trained(const Invocation& given, const std::stop_source& stop,
   const auto listeners = std::make_shared<RunListeners>();
   listeners->add(signals);
   if (worker) listeners->add(worker);
-  listeners->add(progress);
+  if (!is_other_rank(settings)) listeners->add(progress);
   TrainingRun training(std::move(request), listeners, stop.get_token());
+  if (is_other_rank(settings) && !settings.on("dry-run")) {
+    return {.exit_code = training.run().exit_code};
+  }
   Outcome outcome =
       settings.on("dry-run") ? summary_of(training.preview()) : summary_of(training.run());
   for (const std::string& each : notes) outcome.text += fmt::format("note        {}\n", each);
@@ -208,8 +216,21 @@ Outcome trained(const Invocation& given, const std::stop_source& stop,
   return outcome;
 }
 
+// `launch` says for all ranks that they have lost one, or do not do the same.
+Outcome trained_as_rank(const Invocation& given, const std::stop_source& stop) {
+  require(!given.settings().has("worker-fd"), ErrorCode::kUsage,
+          "--worker-fd and `launch` do not go together yet");
+  try {
+    return trained(given, stop, nullptr);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDistributed) throw;
+    return {.exit_code = static_cast<int>(error.code())};
+  }
+}
+
 Outcome run_train(const Invocation& given) {
   const std::stop_source stop;
+  if (rank_place(given.settings())) return trained_as_rank(given, stop);
   const std::shared_ptr<WorkerEvents> worker = worker_events(given.settings(), stop);
   if (!worker) return trained(given, stop, nullptr);
   try {

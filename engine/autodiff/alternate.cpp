@@ -29,6 +29,7 @@ constexpr std::int64_t kStreamsOfTurn = std::int64_t{1} << 32;
 void check_alternation(const TrainingOptions& options) {
   const std::pair<bool, std::string_view> refused[] = {
       {options.micro_batches > 1, "accumulation"},
+      {options.ranks > 1, "several ranks"},
       {options.precision == StepPrecision::kF16, "fp16"},
       {options.loss_chunks > 1, "chunks of the loss"},
       {options.skip_ignored, "--skip-ignored"},

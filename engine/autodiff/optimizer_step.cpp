@@ -58,6 +58,10 @@ void check_in_backward(const TrainingOptions& options) {
           "the optimizer cannot run in the backward phase with accumulation: gradients are summed "
           "over {} micro-batches first",
           options.micro_batches);
+  require(options.ranks == 1, ErrorCode::kUsage,
+          "the optimizer cannot run in the backward phase on {} ranks: gradients are summed over "
+          "them first",
+          options.ranks);
 }
 
 // One update for each parameter, as early as it can be: its gradient's bytes are free then.

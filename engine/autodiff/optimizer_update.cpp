@@ -84,7 +84,7 @@ Attributes per_parameter(const Graph& graph, const Trained& trained,
 // Of the averaged gradients, as the graph has them.
 ValueId global_norm(Builder& b, const Trained& trained, const TrainingOptions& options) {
   return b("GlobalNorm", trained.gradients,
-           {{"divisor", static_cast<double>(options.micro_batches)}});
+           {{"divisor", static_cast<double>(options.all_micro_batches())}});
 }
 
 // v without the factor of loss scaling, if there is one.
@@ -95,7 +95,7 @@ ValueId unscaled(Builder& b, ValueId v) {
 
 // What every gradient is multiplied by: 1 / micro-batches, and the clip factor.
 ValueId gradient_scale(Builder& b, const Trained& trained, const TrainingOptions& options) {
-  auto divisor = static_cast<double>(options.micro_batches);
+  auto divisor = static_cast<double>(options.all_micro_batches());
   DType dtype = b.type(trained.gradients.front()).dtype;
   if (options.optimizer.clip_norm <= 0.0) return unscaled(b, b.scalar(1.0 / divisor, dtype));
   ValueId norm = unscaled(b, global_norm(b, trained, options));

@@ -21,9 +21,10 @@
 
 namespace trainscope {
 
-#define BACK_END(name, folder)        \
-  namespace name {                    \
-  MadeDevice make_device(int number); \
+#define BACK_END(name, folder)                                                   \
+  namespace name {                                                               \
+  MadeDevice make_device(int number);                                            \
+  MadeChannel make_channel(Device& device, std::shared_ptr<Communicator> hosts); \
   }
 #include "engine/exec/backends.def"
 #undef BACK_END
@@ -107,6 +108,20 @@ DeviceHandle device_of(std::string_view name) {
 }
 
 std::string why_no_device(std::string_view name) { return found(named(name)).why_not; }
+
+std::shared_ptr<Communicator> device_channel(const DeviceHandle& device,
+                                             std::shared_ptr<Communicator> hosts) {
+  const DeviceName name = named(device->facts().name);
+  MadeChannel made;
+#define BACK_END(id, folder) \
+  if (name.back_end == #id) made = id::make_channel(*device, std::move(hosts));
+#include "engine/exec/backends.def"
+#undef BACK_END
+  if (made.channel != nullptr) return std::move(made.channel);
+  throw Error(ErrorCode::kNoDevice, fmt::format("the ranks' devices cannot be connected, '{}' here",
+                                                device->facts().name))
+      .at(printable(made.why_not, kMostReasonBytes));
+}
 
 std::vector<std::string> cuda_description(std::string_view name) {
   std::vector<std::string> lines;

@@ -1,11 +1,13 @@
 // The devices that there are. The only place that knows the back ends.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kernels/api/communicator.h"
 #include "kernels/api/device.h"
 #include "kernels/api/machine.h"
 
@@ -23,6 +25,12 @@ std::string why_no_device(std::string_view name);
 // What a CUDA device is and runs with, and the files of its libraries, a line each; whatever of it
 // is known where there is no device.
 std::vector<std::string> cuda_description(std::string_view name);
+
+// The channel between the ranks' devices, of which `device`, one of device_of(), is this process's,
+// from that between their hosts. Every rank calls it. kNoDevice, with the reason, where there is
+// none.
+std::shared_ptr<Communicator> device_channel(const DeviceHandle& device,
+                                             std::shared_ptr<Communicator> hosts);
 
 // This machine's processor.
 DeviceHandle cpu_device();

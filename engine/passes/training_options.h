@@ -176,12 +176,18 @@ struct TrainingOptions {
   // Averages of the parameters over the steps: average = decay * average + (1 - decay) * parameter
   // after each step, from the first parameters on. 0: none are kept.
   double ema_decay = 0.0;
-  std::int64_t micro_batches = 1;  // gradients of so many batches are averaged before an update
-  std::uint64_t seed = 0;          // of dropout
+  // Gradients of so many batches, on each of so many ranks, are averaged before an update. With
+  // several ranks the program needs a device of one (engine/ranks/ranked_device.h).
+  std::int64_t micro_batches = 1;
+  std::int64_t ranks = 1;
+  std::uint64_t seed = 0;  // of dropout
   std::vector<std::string> gradient_of =
       {};                       // values other than parameters whose gradient is wanted
   bool keep_gradients = false;  // parameters' gradients stay readable after the step
   bool keep_outputs = false;    // the model's outputs, too; only of kTrain they need not
+
+  // Micro-batches of a step on all ranks together.
+  std::int64_t all_micro_batches() const { return micro_batches * ranks; }
 };
 
 }  // namespace trainscope

@@ -60,11 +60,11 @@ std::string_view name_of(RankRequest::Function function) {
 }  // namespace
 
 std::string text_of(const RankRequest& request) {
-  using Function = RankRequest::Function;
-  if (request.function == Function::kBarrier) return std::string(name_of(request.function));
-  const std::string text = fmt::format("{} of {} {}", name_of(request.function), request.elements,
-                                       name_of(request.dtype));
-  const bool has_root = request.function == Function::kBroadcast;
+  const std::string_view name = name_of(request.function);
+  if (request.function == RankRequest::Function::kBarrier) return std::string(name);
+  const std::string text =
+      fmt::format("{} of {} {}", name, request.elements, name_of(request.dtype));
+  const bool has_root = request.function == RankRequest::Function::kBroadcast;
   return has_root ? fmt::format("{} from rank {}", text, request.root) : text;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using Function = RankRequest::Function;
 
-constexpr int kSpins = 4000;  // looks before it sleeps: some 20 microseconds and more
+constexpr int kSpins = 4000;  // looks before it sleeps, with a pause of the processor between
 constexpr std::int64_t kLookNs = 50'000'000;
 constexpr std::int64_t kLongestJoinNs = 60'000'000'000;
 constexpr int kAll = -1;

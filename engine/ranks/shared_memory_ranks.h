@@ -10,7 +10,7 @@
 namespace trainscope {
 
 // Does what it is asked for at once, whatever the stream: addresses are of the host. Sums of f32,
-// f64, i32 and i64. Who waits spins for some microseconds and then sleeps, and looks every 50 ms
+// f64, i32 and i64. Who waits spins a little and then sleeps, and looks every 50 ms
 // whether the others are still there; of a rank that has not come at all it waits for 60 s.
 class SharedMemoryRanks final : public Communicator {
  public:

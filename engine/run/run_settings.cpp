@@ -155,6 +155,7 @@ Json run_settings(const TrainRequest& request, const Json& data) {
   if (compile.import.gradients) {
     settings.set("gradients", hash_hex(compile.import.gradients->hash()));
   }
+  if (request.ranks) settings.set("ranks", request.ranks->size());
   if (training.straight_through) settings.set("straight_through", true);
   if (!training.alternation.empty()) settings.set("alternate", alternation_json(training));
   if (training.running_statistics) settings.set("batch_norm", "running");

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/bundle/writer.h"
@@ -18,6 +19,7 @@
 #include "engine/onnx/import.h"
 #include "engine/train/data.h"
 #include "engine/train/schedule.h"
+#include "kernels/api/communicator.h"
 
 namespace trainscope {
 
@@ -30,12 +32,19 @@ using OpenData = std::function<std::shared_ptr<const Dataset>(const Compiled& co
 using OpenBatches = std::function<std::unique_ptr<BatchSource>(
     std::shared_ptr<const Dataset> data, const BatchOrder& order, const BatchRange& range)>;
 
+// Not null. May throw any Error. Every rank calls it once.
+using ConnectDevices = std::function<std::shared_ptr<Communicator>(
+    const DeviceHandle& device, std::shared_ptr<Communicator> hosts)>;
+
 // Each batch is read when it is asked for, by the thread that trains.
 std::unique_ptr<BatchSource> direct_batches(std::shared_ptr<const Dataset> data,
                                             const BatchOrder& order, const BatchRange& range);
 
 // Open data for a request whose program reads the fields that they have.
 OpenData opened(std::shared_ptr<const Dataset> data);
+
+// In RunNotes::options of a run of several ranks: their number.
+inline constexpr std::string_view kRanksOption = "ranks";
 
 // What a run's manifest and config.toml keep for people and for `--config`; nothing depends on it.
 struct RunNotes {
@@ -83,8 +92,15 @@ struct GivenStart {
 struct TrainRequest {
   OnnxModel model;
   // import binds every size of the model; training.mode must be kTrain, training.micro_batches is
-  // how many batches a step reads. The driver sets `watch`.
+  // how many batches a step reads. The driver sets `watch`, and training.ranks.
   CompileOptions compile = {};
+  // The channel to the other processes that train this model, each on batches of its own; null:
+  // there are none. All have the same request. Rank 0 alone has a run's folder: it resumes, after
+  // which all have its parameters, evaluates, and saves.
+  std::shared_ptr<Communicator> ranks = nullptr;
+  // Makes the channel between the ranks' devices from `ranks`, which connects their hosts; null:
+  // that one does, since addresses of the device are the host's.
+  ConnectDevices connect = nullptr;
   OpenData open_data = nullptr;
   OpenBatches open_batches = direct_batches;
   std::int64_t batch = 1;     // examples of a micro-batch, as `compile.import` has them

@@ -15,6 +15,7 @@
 #include "engine/run/numerics/numerics_recorder.h"
 #include "engine/run/numerics/wanted_rows.h"
 #include "engine/run/phase_teller.h"
+#include "engine/run/rank_runs.h"
 #include "engine/run/run_profiler.h"
 #include "engine/run/run_settings.h"
 
@@ -114,6 +115,7 @@ TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events
           }})) {
   CHECK_INVARIANT(listener_ != nullptr && request_.open_data && request_.open_batches);
   check_export(request_, RunAccess::kLook);
+  join_ranks();
   CompileOptions compile = request_.compile;
   compile.watch = watch_;
   session_.emplace(request_.model, std::move(compile));
@@ -131,7 +133,8 @@ TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events
   order_ = BatchOrder::training(data_->examples(Split::kTrain), request_.batch, request_.seed,
                                 request_.shuffle);
   settle_steps();
-  trainer_.emplace(session_->shared_executor(), request_.compile.training.micro_batches);
+  trainer_.emplace(session_->shared_executor(), request_.compile.training.micro_batches,
+                   request_.ranks);
   trainer_->set_unmarked(unmarked_parameters(request_.model, request_.compile.import));
 }
 
@@ -150,7 +153,7 @@ void TrainingRun::settle_steps() {
   std::int64_t all = 0;
   require(!__builtin_mul_overflow(batches, request_.epochs, &all), ErrorCode::kUsage,
           "{} epochs of {} batches are too many", request_.epochs, batches);
-  request_.steps = std::max<std::int64_t>(1, all / request_.compile.training.micro_batches);
+  request_.steps = std::max<std::int64_t>(1, all / request_.compile.training.all_micro_batches());
   request_.schedule.total_steps = request_.steps;
   check_schedule(request_.schedule);
 }
@@ -240,7 +243,14 @@ std::shared_ptr<NumericsRecorder> TrainingRun::numerics_recorder() {
                   .log = log_});
 }
 
+// Of other ranks nothing is recorded; but they, too, do not end at the first signal.
 void TrainingRun::begin() {
+  if (leads()) return begin_recorded();
+  opening_told_ = true;
+  events_->session_opening();
+}
+
+void TrainingRun::begin_recorded() {
   check_export(request_, RunAccess::kWrite);
   ResumePoint point =
       find_resume_point(request_.resume, request_.run_folder, *log_, RunAccess::kWrite);
@@ -269,7 +279,7 @@ void TrainingRun::begin() {
   if (stop_requested()) return;
   log_->info("{}: {} steps of {} x {} examples, {} parameter tensors, an arena of {}",
              printable(records_->folder().string()), last_step() - from_step_,
-             request_.compile.training.micro_batches, request_.batch,
+             request_.compile.training.all_micro_batches(), request_.batch,
              program().graph.values_of(ValueKind::kParameter).size(),
              bytes_text(program().arena().bytes));
   if (from_step_ > 0) log_->info("resumed after step {}", from_step_);
@@ -297,9 +307,9 @@ void TrainingRun::tell_begin() {
 // Of a session that was stopped before its first step there is no result: it has trained nothing.
 void TrainingRun::finish() {
   CHECK_INVARIANT(session_->executor().guard_intact());  // no kernel wrote beyond the arena
-  if (step_ == request_.steps && !ended_early_ && request_.keeps_result) validate();
+  if (step_ == request_.steps && !ended_early_ && request_.keeps_result && leads()) validate();
   stopped_ = stop_requested();
-  if (has_result()) {
+  if (has_result() && leads()) {
     save();
     const AveragesInUse averages(*trainer_);
     session_->export_inference(records_->model_file());
@@ -310,7 +320,7 @@ void TrainingRun::finish() {
   const bool all_done = !stopped_ && (step_ == request_.steps || ended_early_);
   status_ = all_done ? RunStatus::kFinished : RunStatus::kInterrupted;
   if (stopped_) exit_code_ = request_.stop_exit_code ? request_.stop_exit_code() : kStopExitCode;
-  records_->end(status_, exit_code_);
+  if (records_) records_->end(status_, exit_code_);
   events_->session_end(status_);
 }
 
@@ -332,10 +342,14 @@ void TrainingRun::end_failed(const Error& error) {
 TrainingResult TrainingRun::run() {
   try {
     begin();
+    share_beginning();
     train();
     finish();
   } catch (const std::exception& exception) {
     Error error = error_of(exception);
+    for (const auto& channel : {device_channel_, request_.ranks}) {
+      if (channel) note_channel_failure(*channel, error);
+    }
     end_failed(error);
     throw error;
   }
@@ -356,7 +370,7 @@ TrainingPreview TrainingRun::preview() {
 }
 
 TrainingResult TrainingRun::result() const {
-  return {.folder = records_->folder(),
+  return {.folder = records_ ? records_->folder() : fs::path(),
           .status = status_,
           .exit_code = exit_code_,
           .from_step = from_step_,
@@ -367,7 +381,7 @@ TrainingResult TrainingRun::result() const {
           .predicted_bytes = program().arena().bytes,
           .used_bytes = session_->shared_executor()->used_bytes(),
           .beyond_plan = session_->shared_executor()->beyond_plan(),
-          .model = has_result() ? records_->folder() / kTrainedModelFile : fs::path(),
+          .model = has_result() && records_ ? records_->folder() / kTrainedModelFile : fs::path(),
           .first = first_,
           .last = last_,
           .validation = validation_,

@@ -66,13 +66,19 @@ class TrainingRun {
   // Trains and records. A stop ends it after the step under way, with a checkpoint and the trained
   // model, from which `resume` goes on bit for bit. Throws Error, which the run's folder notes:
   // kUsage when the run must not go on with this request, kNumeric for a loss that is no number,
-  // kIo when something cannot be written.
+  // kIo when something cannot be written, kDistributed when another rank has ended or does not do
+  // the same.
   TrainingResult run();
   // Looks at what is to be resumed, and writes nothing.
   TrainingPreview preview();
 
  private:
+  void join_ranks();
+  bool leads() const { return request_.ranks == nullptr || request_.ranks->rank() == 0; }
+  void share_beginning();
+  bool goes_on();
   void begin();
+  void begin_recorded();
   std::shared_ptr<NumericsRecorder> numerics_recorder();
   void restore(const ResumePoint& point);
   void begin_at(const GivenStart& start);
@@ -99,6 +105,7 @@ class TrainingRun {
   TrainingResult result() const;
 
   TrainRequest request_;
+  std::shared_ptr<Communicator> device_channel_;  // between ranks; null: this process is alone
   std::shared_ptr<RunEvents> listener_;
   std::shared_ptr<RunListeners> events_;  // the record first
   Watch watch_;                           // the stop token, and the listeners
@@ -108,7 +115,7 @@ class TrainingRun {
   std::shared_ptr<const Dataset> data_;
   std::optional<BatchOrder> order_;
   std::optional<Trainer> trainer_;
-  std::shared_ptr<RunRecords> records_;  // from when there is a session to end
+  std::shared_ptr<RunRecords> records_;  // from when there is a session to end; of rank 0
 
   bool opening_told_ = false;  // then listeners hear how the session ends
   std::int64_t from_step_ = 0;

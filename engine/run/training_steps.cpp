@@ -30,7 +30,7 @@ StepResult TrainingRun::run_step(std::int64_t step, double learning_rate, BatchS
   try {
     return trainer_->run_step(step, learning_rate, batches, events_.get());
   } catch (Error& error) {
-    if (error.code() == ErrorCode::kNumeric && request_.keeps_result) {
+    if (error.code() == ErrorCode::kNumeric && request_.keeps_result && !request_.ranks) {
       const std::filesystem::path batch =
           records_->folder() / kRunFailureFolder / kFailureBatchFile;
       error.at(fmt::format("`{}` names the call and what it read",
@@ -77,15 +77,19 @@ std::int64_t TrainingRun::last_step() const {
 }
 
 void TrainingRun::train() {
-  const std::int64_t micro_batches = request_.compile.training.micro_batches;
+  const TrainingOptions& training = request_.compile.training;
+  const std::int64_t before = request_.ranks ? request_.ranks->rank() * training.micro_batches : 0;
   const std::unique_ptr<BatchSource> batches =
       request_.open_batches(data_, *order_,
-                            {.first = order_->batch_after(samples_seen_),
-                             .count = (last_step() - step_) * micro_batches});
+                            {.first = order_->batch_after(samples_seen_) + before,
+                             .count = (last_step() - step_) * training.micro_batches,
+                             .taken = training.micro_batches,
+                             .skipped = training.all_micro_batches() - training.micro_batches});
   const std::int64_t save_every = request_.save_every;
   const std::int64_t evaluate_every = request_.evaluate_every;
-  while (step_ < last_step() && !stop_requested() && !out_of_time() && !ended_early_) {
+  while (goes_on()) {
     train_step(step_ + 1, *batches);
+    if (!leads()) continue;
     const bool is_last = step_ == request_.steps;
     if (evaluate_every > 0 && step_ % evaluate_every == 0 && !is_last) validate();
     if (save_every > 0 && step_ % save_every == 0) save();

@@ -143,7 +143,7 @@ std::int64_t BatchOrder::batch_after(std::int64_t samples_seen) const {
 
 const Batch* DirectBatches::next() {
   if (range_.count != BatchRange::kEndless && given_ >= range_.count) return nullptr;
-  order_.indices(range_.first + given_, indices_);
+  order_.indices(range_.batch(given_), indices_);
   dataset_->read(indices_.split, indices_.epoch, indices_.examples, batch_);
   ++given_;
   return &batch_;

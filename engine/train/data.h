@@ -146,11 +146,17 @@ class BatchOrder {
   std::uint64_t seed_ = 0;
 };
 
-// Consecutive batches of an order.
+// Batches of an order: `taken` consecutive ones, the next `skipped` not, and so on. One rank of
+// several takes its own of each step.
 struct BatchRange {
   static constexpr std::int64_t kEndless = -1;
   std::int64_t first = 0;
   std::int64_t count = kEndless;
+  std::int64_t taken = 1;
+  std::int64_t skipped = 0;
+
+  // Batch i of the range, in the order.
+  std::int64_t batch(std::int64_t i) const { return first + i + i / taken * skipped; }
 };
 
 // Gives the batches of a range one after the other.

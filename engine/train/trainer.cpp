@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <span>
@@ -12,6 +13,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/well_known.h"
+#include "engine/ranks/rank_calls.h"
 #include "engine/train/bad_loss.h"
 #include "engine/train/checkpoint.h"
 
@@ -77,8 +79,9 @@ double read_loss(const Executor& executor) {
   return executor.memory().read_scalar(executor.program().graph.loss);
 }
 
-Trainer::Trainer(std::shared_ptr<Executor> executor, std::int64_t micro_batches)
-    : executor_(std::move(executor)), micro_batches_(micro_batches) {
+Trainer::Trainer(std::shared_ptr<Executor> executor, std::int64_t micro_batches,
+                 std::shared_ptr<Communicator> ranks)
+    : executor_(std::move(executor)), micro_batches_(micro_batches), ranks_(std::move(ranks)) {
   const ProgramMemory& memory = executor_->memory();
   step_input_ = memory.kept(kStepInput);
   learning_rate_input_ = memory.kept(kLearningRateInput);
@@ -91,15 +94,43 @@ Trainer::Trainer(std::shared_ptr<Executor> executor, std::int64_t micro_batches)
     if (!name.starts_with(kLossTermPrefix)) continue;
     terms_.emplace_back(name.substr(std::string_view(kLossTermPrefix).size()), output);
   }
+  report_.resize(report_of(micro_batches_) + 2);
+  reports_.resize(report_.size() * static_cast<std::size_t>(this->ranks()));
 }
 
-// The mean over the micro-batches, one of them at a time.
-void Trainer::add_terms(LossTerms& terms) const {
-  for (std::size_t i = 0; i < terms_.size(); ++i) {
-    if (i == terms.size()) terms.emplace_back(terms_[i].first, 0.0);
-    terms[i].second +=
-        executor_->memory().read_scalar(terms_[i].second) / static_cast<double>(micro_batches_);
+// Where a rank's report has the loss of the micro-batch; of their number: the examples.
+std::size_t Trainer::report_of(std::int64_t micro_batch) const {
+  return static_cast<std::size_t>(micro_batch) * (1 + terms_.size());
+}
+
+void Trainer::tell_ranks() {
+  if (ranks_ == nullptr) {
+    reports_ = report_;
+  } else {
+    gather(*ranks_, report_, reports_);
   }
+}
+
+// Added up in the order in which one process has the micro-batches.
+StepResult Trainer::result_of_ranks(std::int64_t step) const {
+  StepResult result;
+  const auto all = static_cast<double>(micro_batches_ * ranks());
+  for (const auto& [name, value] : terms_) result.terms.emplace_back(name, 0.0);
+  for (int r = 0; r < ranks(); ++r) {
+    const auto report =
+        std::span(reports_).subspan(report_.size() * static_cast<std::size_t>(r), report_.size());
+    for (std::int64_t i = 0; i < micro_batches_; ++i) {
+      const auto numbers = report.subspan(report_of(i), 1 + terms_.size());
+      require(std::isfinite(numbers[0]), ErrorCode::kNumeric,
+              "the loss of rank {} is {} in step {}", r, numbers[0], step);
+      result.loss += numbers[0] / all;
+      for (std::size_t k = 0; k < terms_.size(); ++k)
+        result.terms[k].second += numbers[1 + k] / all;
+    }
+    result.examples += static_cast<std::int64_t>(report[report_of(micro_batches_)]);
+    result.tokens += static_cast<std::int64_t>(report[report_of(micro_batches_) + 1]);
+  }
+  return result;
 }
 
 const Batch& Trainer::next_batch(BatchSource& batches, const StepPlace& at, StepEvents& events) {
@@ -112,31 +143,45 @@ const Batch& Trainer::next_batch(BatchSource& batches, const StepPlace& at, Step
   return *batch;
 }
 
+// Its loss, which the report has too.
+double Trainer::run_micro_step(const Batch& batch, const StepPlace& at, StepEvents& events) {
+  events.step_part_begin(StepPart::kMicroStep, at);
+  bind(batch, at);
+  executor_->run_micro_step();
+  const double loss = read_loss(*executor_);
+  events.step_part_end(StepPart::kMicroStep, at);
+  double* numbers = &report_[report_of(at.micro_batch)];
+  numbers[0] = loss;
+  for (std::size_t k = 0; k < terms_.size(); ++k) {
+    numbers[1 + k] = executor_->memory().read_scalar(terms_[k].second);
+  }
+  return loss;
+}
+
 StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSource& batches,
                              StepEvents* events) {
   StepEvents nobody;
   StepEvents& told = events == nullptr ? nobody : *events;
-  StepResult result;
+  std::ranges::fill(report_, 0.0);
+  double& examples = report_[report_of(micro_batches_)];
+  double& tokens = report_[report_of(micro_batches_) + 1];
   write_scalar(*executor_, step_input_, static_cast<double>(step));
   write_scalar(*executor_, learning_rate_input_, learning_rate);
   StepPlace at{.step = step};
   for (; at.micro_batch < micro_batches_; ++at.micro_batch) {
     const Batch& batch = next_batch(batches, at, told);
-    told.step_part_begin(StepPart::kMicroStep, at);
-    bind(batch, at);
-    executor_->run_micro_step();
-    double loss = read_loss(*executor_);
-    told.step_part_end(StepPart::kMicroStep, at);
+    const double loss = run_micro_step(batch, at, told);
     if (!std::isfinite(loss)) {
+      tell_ranks();
       told.bad_loss(at, batch, loss);
       bind(batch, at);  // the step has used these bytes for other tensors
       throw bad_loss_error(*executor_, loss, step, unmarked_);
     }
-    result.loss += loss / static_cast<double>(micro_batches_);
-    add_terms(result.terms);
-    result.examples += batch.examples;
-    result.tokens += batch.tokens;
+    examples += static_cast<double>(batch.examples);
+    tokens += static_cast<double>(batch.tokens);
   }
+  tell_ranks();
+  StepResult result = result_of_ranks(step);
   told.step_part_begin(StepPart::kUpdate, at);
   executor_->run_update();
   if (gradient_norm_ != kNoValue) {
@@ -146,11 +191,13 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
   return result;
 }
 
+// A rank's micro-batches come after those of the ranks before it, as in one process with all.
 void Trainer::bind(const Batch& batch, const StepPlace& at) {
   bind_batch(*executor_, batch);
   write_scalar(*executor_, micro_step_input_, static_cast<double>(at.micro_batch));
+  const std::int64_t in_step = rank() * micro_batches_ + at.micro_batch;
   write_scalar(*executor_, random_step_input_,
-               static_cast<double>(at.step * micro_batches_ + at.micro_batch));
+               static_cast<double>(at.step * micro_batches_ * ranks() + in_step));
 }
 
 std::vector<NamedTensor> Trainer::model_tensors() const { return tensors(executor_, false); }

@@ -15,12 +15,14 @@
 #include "engine/train/bad_loss.h"
 #include "engine/train/data.h"
 #include "engine/train/step_events.h"
+#include "kernels/api/communicator.h"
 
 namespace trainscope {
 
 // The terms of a loss that is a sum, without their weights, by name.
 using LossTerms = std::vector<std::pair<std::string, double>>;
 
+// Of all ranks together, where there are several.
 struct StepResult {
   double loss = 0.0;                    // mean over the step's micro-batches
   LossTerms terms = {};                 // the same of each term; none where there is one loss
@@ -31,14 +33,17 @@ struct StepResult {
 
 class Trainer {
  public:
-  // The executor's program must have been compiled with GraphMode::kTrain.
-  Trainer(std::shared_ptr<Executor> executor, std::int64_t micro_batches);
+  // The executor's program must have been compiled with GraphMode::kTrain, for as many
+  // micro-batches and ranks. `ranks`: the channel between their hosts; null: there is one.
+  Trainer(std::shared_ptr<Executor> executor, std::int64_t micro_batches,
+          std::shared_ptr<Communicator> ranks = nullptr);
 
   // A loss that is no number names these where they stand at its first bad tensor (bad_loss.h).
   void set_unmarked(UnmarkedNames names) { unmarked_ = std::move(names); }
 
   // Runs step `step` (from 1) on the next micro_batches batches. Throws kNumeric before the update,
-  // naming the first bad tensor, when the loss is not finite; kBadInput when a batch does not fit.
+  // naming the first bad tensor, when the loss is not finite, or the rank whose loss is not;
+  // kBadInput when a batch does not fit; kDistributed when the ranks cannot speak to each other.
   // `events` (null: nobody) learn of its phases.
   StepResult run_step(std::int64_t step, double learning_rate, BatchSource& batches,
                       StepEvents* events = nullptr);
@@ -57,10 +62,16 @@ class Trainer {
  private:
   const Batch& next_batch(BatchSource& batches, const StepPlace& at, StepEvents& events);
   void bind(const Batch& batch, const StepPlace& at);
-  void add_terms(LossTerms& terms) const;
+  double run_micro_step(const Batch& batch, const StepPlace& at, StepEvents& events);
+  void tell_ranks();
+  StepResult result_of_ranks(std::int64_t step) const;
+  std::size_t report_of(std::int64_t micro_batch) const;
+  int rank() const { return ranks_ == nullptr ? 0 : ranks_->rank(); }
+  int ranks() const { return ranks_ == nullptr ? 1 : ranks_->size(); }
 
   std::shared_ptr<Executor> executor_;
   std::int64_t micro_batches_;
+  std::shared_ptr<Communicator> ranks_;  // null: this process is alone
   // Scalars of the step; kNoValue where the program has no use for one.
   ValueId step_input_ = kNoValue;
   ValueId learning_rate_input_ = kNoValue;
@@ -68,6 +79,10 @@ class Trainer {
   ValueId random_step_input_ = kNoValue;
   ValueId gradient_norm_ = kNoValue;
   std::vector<std::pair<std::string, ValueId>> terms_;  // of the loss, by name
+  // What this rank, and all of them in their order, tell of a step: of each micro-batch its loss
+  // and the terms of that, then the examples and the tokens of all.
+  std::vector<double> report_;
+  std::vector<double> reports_;
   UnmarkedNames unmarked_;
 };
 

@@ -5,6 +5,7 @@
 #include "engine/core/saturating.h"
 #include "engine/ops/rules/shape_rules.h"
 #include "engine/ops/rules/traits.h"
+#include "engine/ops/standard_ops.h"
 
 namespace trainscope {
 namespace {
@@ -101,13 +102,7 @@ const OpDef& reduce_scatter_op() {
 }
 
 const OpDef& all_reduce_op() {
-  static const OpDef row = {
-      .name = "AllReduce",
-      .domain = kTrainscopeDomain,
-      .shape = [](const OpArgs& args) -> Types { return {args.type(0)}; },
-      .cost = no_work,
-      .in_place = [](const OpArgs&) { return std::vector<InPlace>{{.output = 0, .input = 0}}; },
-      .traits = kWholeValuesOnce};
+  static const OpDef& row = shared_ops().get("AllReduce");
   return row;
 }
 

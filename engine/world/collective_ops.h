@@ -1,4 +1,5 @@
-// Ops of a sharded step that only plans know: they have sizes, but no kernels.
+// Ops of a sharded step. All but AllReduce, a row of the op table, are known to plans alone: they
+// have sizes, but no kernels.
 #pragma once
 
 #include <cstdint>

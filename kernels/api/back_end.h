@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
+#include "kernels/api/communicator.h"
 #include "kernels/api/device.h"
 
 namespace trainscope {
@@ -12,6 +14,12 @@ namespace trainscope {
 // A device, or why there is none. Not to have one is a normal state of a machine.
 struct MadeDevice {
   DeviceHandle device;
+  std::string why_not = {};
+};
+
+// The channel between the ranks' devices, of which one is this process's, or why there is none.
+struct MadeChannel {
+  std::shared_ptr<Communicator> channel;
   std::string why_not = {};
 };
 
@@ -26,6 +34,10 @@ struct BackEndLibrary {
   Device* (*make_device)(int number, char* why, std::size_t why_bytes) = nullptr;
   // What the device is and runs with, a line each.
   void (*describe)(const Device& device, char* text, std::size_t text_bytes) = nullptr;
+  // The channel between this device and those of the other ranks, whose hosts `hosts` connects and
+  // which stays as long; the caller's to delete. Null where there is none, with the reason.
+  Communicator* (*make_channel)(Device& device, Communicator& hosts, char* why,
+                                std::size_t why_bytes) = nullptr;
 };
 
 inline constexpr const char* kBackEndFunction = "trainscope_back_end";

@@ -159,6 +159,10 @@ MadeDevice make_device(int number) {
   return {.device = nullptr, .why_not = "this machine's processors are one device, 'cpu'"};
 }
 
+MadeChannel make_channel(Device& /*device*/, std::shared_ptr<Communicator> hosts) {
+  return {.channel = std::move(hosts)};
+}
+
 void add_kernel(std::string_view op, DType dtype, const Kernel& kernel) {
   device_kernels().add(op, dtype, kernel);
 }

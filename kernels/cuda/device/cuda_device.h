@@ -24,6 +24,8 @@ class CudaDevice final : public Device {
   const KernelTable& kernels() const override { return kernels_; }
   // The GPU's name, memory and compute capability, the versions of driver and runtime.
   std::string description() const;
+  // Makes it the runtime's current device, which is a thread's own; any thread may call.
+  DeviceStatus select() const;
 
   // No call of this device is divided among threads of the host.
   DeviceStatus start_threads(int threads) override;
@@ -46,8 +48,6 @@ class CudaDevice final : public Device {
   CudaDevice(int number, KernelTable kernels);
 
   DeviceStatus start();
-  // The runtime's current device is a thread's own; any thread may call.
-  DeviceStatus select() const;
   StreamEvents& events(Stream stream) { return events_[static_cast<std::size_t>(stream)]; }
   cudaStream_t native(Stream stream) { return events(stream).stream(); }
   // What `later` is given from now on starts after all that `earlier` has been given.

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "kernels/cuda/loader/library_folders.h"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr const char* kPlugIn = "libtrainscope_cuda.so";
 // Of NVIDIA. What a library needs is before it.
 constexpr std::array kNeeded = {"libcudart.so.13", "libcublasLt.so.13"};
+constexpr const char* kNccl = "libnccl.so.2";
 
 // By its path where a folder has it, else by its name; null with the reason in `why`.
 void* open_library(const std::vector<std::filesystem::path>& folders, const char* file,
@@ -83,6 +85,20 @@ MadeDevice make_device(int number) {
   Device* device = loaded.library->make_device(number, why.data(), why.size());
   if (device == nullptr) return {.device = nullptr, .why_not = why.data()};
   return {.device = DeviceHandle(device, [](Device*) {})};
+}
+
+// A machine with one GPU need not have NCCL: it is opened by its path when ranks ask for it, and
+// then found by its name; the library says why not.
+MadeChannel make_channel(Device& device, std::shared_ptr<Communicator> hosts) {
+  std::vector<LoadedLibrary> files;
+  std::string ignored;
+  (void)open_library(library_folders(places_of_this_process()), kNccl, files, ignored);
+  std::array<char, 1024> why = {};
+  Communicator* made =
+      loaded_back_end().library->make_channel(device, *hosts, why.data(), why.size());
+  if (made == nullptr) return {.channel = nullptr, .why_not = why.data()};
+  // Ends before the hosts' channel, which it uses.
+  return {.channel = {made, [hosts = std::move(hosts)](Communicator* channel) { delete channel; }}};
 }
 
 std::string describe(const Device& device) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ const LoadedBackEnd& loaded_back_end();
 
 // The GPU of this number as a device, or why there is none.
 MadeDevice make_device(int number);
+// NCCL between a device of make_device() and those of the other ranks, one a rank.
+MadeChannel make_channel(Device& device, std::shared_ptr<Communicator> hosts);
 // What a device of make_device() is and runs with, a line each.
 std::string describe(const Device& device);
 

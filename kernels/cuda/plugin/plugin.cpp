@@ -9,6 +9,9 @@
 #include "kernels/cuda/device/cuda_device.h"
 #include "kernels/cuda/gemm/cublas_lt.h"
 #include "kernels/cuda/plugin/cuda_kernels.h"
+#ifdef TRAINSCOPE_HAS_NCCL
+#include "kernels/cuda/ranks/nccl_ranks.h"
+#endif
 
 namespace trainscope::cuda {
 namespace {
@@ -42,13 +45,42 @@ Device* make_device(int number, char* why, std::size_t why_bytes) noexcept {
   return nullptr;
 }
 
+// Null, with the reason, where there is no channel.
+std::unique_ptr<Communicator> channel_of(Device& device, Communicator& hosts,
+                                         std::string* why_not) {
+#ifdef TRAINSCOPE_HAS_NCCL
+  const DeviceStatus selected = static_cast<CudaDevice&>(device).select();
+  *why_not = selected.message;
+  return selected.done() ? NcclRanks::make(hosts, why_not) : nullptr;
+#else
+  (void)device;
+  (void)hosts;
+  *why_not = "this build of the CUDA back end has no NCCL";
+  return nullptr;
+#endif
+}
+
+Communicator* make_channel(Device& device, Communicator& hosts, char* why,
+                           std::size_t why_bytes) noexcept {
+  std::string why_not;
+  try {
+    std::unique_ptr<Communicator> channel = channel_of(device, hosts, &why_not);
+    if (channel != nullptr) return channel.release();
+  } catch (const std::exception& error) {
+    why_not = error.what();
+  }
+  write_text(why_not, why, why_bytes);
+  return nullptr;
+}
+
 void describe(const Device& device, char* text, std::size_t bytes) noexcept {
   write_text(static_cast<const CudaDevice&>(device).description() + "\ncuBLASLt " +
                  cublas_lt().version_text(),
              text, bytes);
 }
 
-constexpr BackEndLibrary kLibrary{.make_device = make_device, .describe = describe};
+constexpr BackEndLibrary kLibrary{
+    .make_device = make_device, .describe = describe, .make_channel = make_channel};
 
 }  // namespace
 }  // namespace trainscope::cuda

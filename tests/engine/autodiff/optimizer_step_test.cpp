@@ -196,4 +196,39 @@ TEST_CASE("accumulate: one micro-batch, and other modes, need no sums") {
   CHECK(step_graph(options).find(kMicroStepInput) == kNoValue);
 }
 
+TEST_CASE("accumulate: of several ranks each parameter has one sum over them, in the update") {
+  for (const std::int64_t micro_batches : {1, 3}) {
+    TrainingOptions options = training({.clip_norm = 0.5});
+    options.micro_batches = micro_batches;
+    options.ranks = 4;
+    const Graph graph = step_graph(options);
+    int sums = 0;
+    for (NodeId id : graph.order()) {
+      const Node& node = graph.node(id);
+      if (node.op->name == "AllReduce") {
+        ++sums;
+        CHECK(node.phase == Phase::kUpdate);
+        const NodeId producer = graph.value(node.inputs[0]).producer;
+        const bool accumulated = graph.node(producer).op->name == "Accumulate";
+        CHECK(accumulated == (micro_batches > 1));
+      }
+      if (node.op->name == "GlobalNorm") {  // of the mean over all micro-batches of all ranks
+        CHECK(node.attributes.number("divisor", 0.0) == 4.0 * static_cast<double>(micro_batches));
+      }
+    }
+    CHECK(sums == 2);
+  }
+}
+
+TEST_CASE("accumulate: the sum over ranks of a known gradient is not known") {
+  CompileOptions options;
+  options.training.loss = {.kind = LossKind::kOutput, .output = "loss"};
+  options.training.ranks = 2;
+  const Stages all = stages(
+      "(float[3] x) => (float[] loss) <float[3] w = {1, 2, 3}> "
+      "{ s = Add(x, w)  loss = ReduceSum<keepdims = 0>(s) }",
+      options);
+  CHECK(count_ops(all.back().graph, "AllReduce") == 1);  // of ones
+}
+
 }  // namespace trainscope::test

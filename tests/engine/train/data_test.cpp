@@ -234,6 +234,21 @@ TEST_CASE("direct batches: the range, then null") {
   CHECK(batches.next() == nullptr);
 }
 
+TEST_CASE("direct batches: of several ranks each reads its own of every step") {
+  const BatchOrder order = BatchOrder::training(40, 4, 6);
+  for (std::int64_t rank = 0; rank < 3; ++rank) {
+    DirectBatches batches(std::make_shared<const CountingDataset>(), order,
+                          {.first = 6 + 2 * rank, .count = 5, .taken = 2, .skipped = 4});
+    for (const std::int64_t i : {6, 7, 12, 13, 18}) {  // of rank 0
+      const Batch* batch = batches.next();
+      REQUIRE(batch != nullptr);
+      const auto x = batch->tensors[0].second.values<std::int64_t>();
+      CHECK(std::vector<std::int64_t>(x.begin(), x.end()) == batch_of(order, i + 2 * rank));
+    }
+    CHECK(batches.next() == nullptr);
+  }
+}
+
 TEST_CASE("prepare batch: keeps the memory of tensors that fit") {
   const std::vector<Field> fields = {
       {.name = "x", .example = {.dtype = DType::kF32, .shape = {2, 3}}}};

@@ -1,0 +1,68 @@
+// Processes of this program that are the ranks of one run: started, heard, and ended together.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/ranks/rank_memory.h"
+
+namespace trainscope {
+
+// How a rank ended.
+struct RankEnd {
+  int rank = 0;
+  int code = 0;    // its exit code, where no signal ended it
+  int signal = 0;  // 0: none
+};
+
+// A line of standard error of a rank other than 0 has "rank R: " before it, and what these write to
+// standard output is left out. SIGINT and SIGTERM of this process go to all ranks, which are in
+// process groups of their own. One that ends otherwise than with 0 ends the others: those that wait
+// for it see that by themselves, the rest is asked to end after a second, and is killed after ten.
+class RankProcesses {
+ public:
+  // Starts this program with `words` as its command line, so many times. kOutOfMemory, kIo.
+  RankProcesses(int ranks, const std::vector<std::string>& words);
+  ~RankProcesses();
+  RankProcesses(const RankProcesses&) = delete;
+  RankProcesses& operator=(const RankProcesses&) = delete;
+
+  // Until all have ended. The end that the others follow from; code 0 where all is well.
+  RankEnd wait();
+  // Why the ranks could not speak to each other; empty: they could.
+  std::string channel_failure() const { return memory_.failure(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Process {
+    pid_t id = -1;            // -1: it has ended
+    int standard_error = -1;  // of a rank other than 0, to be read; -1: closed
+    std::string line = {};    // the begin of one that has not ended
+  };
+
+  void start(int rank, const std::vector<std::string>& words);
+  bool any_is_left() const;
+  void look();
+  void pass_on_signals();
+  void hear(int rank);
+  void reap();
+  void note(const RankEnd& end);
+  void end_others();
+  void send_to_all(int signal);
+
+  const int file_;
+  RankMemory memory_;
+  int signals_ = -1;                // a signalfd
+  std::vector<Process> processes_;  // by rank
+  std::optional<RankEnd> cause_;
+  std::optional<Clock::time_point> fault_time_;
+  int ending_signal_ = 0;  // the last one that the others were sent because of a fault
+};
+
+}  // namespace trainscope
