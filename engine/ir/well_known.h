@@ -2,6 +2,8 @@
 // the name of what made a model's own nodes.
 #pragma once
 
+#include <string_view>
+
 namespace trainscope {
 
 // The pass of their provenance.
