@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cli/flags/rank_flag.h"
+#include "cli/flags/ranks_flag.h"
 #include "cli/machine.h"
 #include "engine/compile.h"
 #include "engine/core/error.h"

@@ -18,8 +18,9 @@ namespace {
 
 // Flags that say how to talk, or of which session, not what to train.
 constexpr std::array<std::string_view, 16> kNotRecorded = {
-    "json",   "quiet",   "verbose", "color",   "progress", "log-level",     "log-format", "set",
-    "config", "dry-run", "resume",  "run-dir", "export",   "session-steps", "worker-fd",  "rank"};
+    "json",       "quiet",         "verbose",   "color",   "progress", "log-level",
+    "log-format", "set",           "config",    "dry-run", "resume",   "run-dir",
+    "export",     "session-steps", "worker-fd", "ranks-fd"};
 
 }  // namespace
 

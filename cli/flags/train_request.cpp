@@ -12,7 +12,7 @@
 #include "cli/data/data_request.h"
 #include "cli/data/longest_trips.h"
 #include "cli/flags/duration.h"
-#include "cli/flags/rank_flag.h"
+#include "cli/flags/ranks_flag.h"
 #include "cli/flags/run_options.h"
 #include "cli/flags/training_flags.h"
 #include "cli/machine.h"

@@ -43,7 +43,7 @@ std::vector<std::string> environment_of(int rank, int ranks, int file) {
   std::vector<std::string> own = {fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", ranks),
                                   fmt::format("LOCAL_RANK={}", rank),
                                   fmt::format("LOCAL_WORLD_SIZE={}", ranks),
-                                  fmt::format("TRAINSCOPE_RANK={}/{}@{}", rank, ranks, file)};
+                                  fmt::format("TRAINSCOPE_RANKS_FD={}/{}@{}", rank, ranks, file)};
   std::vector<std::string> all = own;
   for (char** each = environ; *each != nullptr; ++each) {
     const std::string_view text = *each;

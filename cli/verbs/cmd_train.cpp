@@ -9,7 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/data/data_request.h"
-#include "cli/flags/rank_flag.h"
+#include "cli/flags/ranks_flag.h"
 #include "cli/flags/train_request.h"
 #include "cli/flags/training_flags.h"
 #include "cli/machine.h"
@@ -124,7 +124,7 @@ constexpr Flag kTrainFlags[] = {
     {.name = "dry-run",
      .type = FlagType::kSwitch,
      .help = "Read, compile and plan everything, then stop; nothing is written"},
-    {.name = "rank",
+    {.name = "ranks-fd",
      .value = "R/N@FD",
      .help = "For `trainscope launch`: this process is rank R of N, which share the memory of "
              "descriptor FD"},

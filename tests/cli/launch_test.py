@@ -198,7 +198,7 @@ class Records(Case):
                 except OSError:
                     continue
                 variables = dict(entry.split("=", 1) for entry in entries if "=" in entry)
-                if "TRAINSCOPE_RANK" in variables:
+                if "TRAINSCOPE_RANKS_FD" in variables:
                     found[variables["RANK"]] = variables
             time.sleep(0.01)
         process.terminate()
@@ -207,7 +207,7 @@ class Records(Case):
         for rank, variables in found.items():
             self.assertEqual([variables[name] for name in ("WORLD_SIZE", "LOCAL_RANK",
                                                            "LOCAL_WORLD_SIZE")], ["2", rank, "2"])
-            self.assertTrue(variables["TRAINSCOPE_RANK"].startswith(f"{rank}/2@"))
+            self.assertTrue(variables["TRAINSCOPE_RANKS_FD"].startswith(f"{rank}/2@"))
 
 
 class Ends(Case):
@@ -311,9 +311,9 @@ class Ends(Case):
             _, err = self.run_program(*words, code=2)
             self.assertIn(text, err)
         for place in ("1/2", "2/2@3", "-1/2@3", "0/2@x", "0/65@3", "a"):
-            _, err = self.run_program("train", *self.LONG, "--rank", place, code=2)
+            _, err = self.run_program("train", *self.LONG, "--ranks-fd", place, code=2)
             self.assertIn("expected R/N@FD", err)
-        _, err = self.run_program("train", *self.LONG, "--rank", "0/2@0", code=2)
+        _, err = self.run_program("train", *self.LONG, "--ranks-fd", "0/2@0", code=2)
         self.assertIn("descriptor 0 is no memory of 2 ranks", err)
 
 

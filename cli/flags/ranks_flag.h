@@ -1,4 +1,4 @@
-// --rank: which process of several that train one model this one is.
+// --ranks-fd: which process of several that train one model this one is.
 #pragma once
 
 #include <optional>

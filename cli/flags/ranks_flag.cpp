@@ -1,5 +1,5 @@
 // "R/N@FD".
-#include "cli/flags/rank_flag.h"
+#include "cli/flags/ranks_flag.h"
 
 #include <algorithm>
 #include <limits>
@@ -22,8 +22,8 @@ int number_in(std::string_view text, int least, int most) {
 }  // namespace
 
 std::optional<RankPlace> rank_place(const Settings& settings) {
-  if (!settings.all().contains("rank") || !settings.has("rank")) return std::nullopt;
-  const std::string& text = settings.text("rank");
+  if (!settings.all().contains("ranks-fd") || !settings.has("ranks-fd")) return std::nullopt;
+  const std::string& text = settings.text("ranks-fd");
   const std::string_view all = text;
   const std::size_t slash = std::min(all.find('/'), all.size());
   const std::size_t at = std::min(all.find('@', slash), all.size());
@@ -34,7 +34,7 @@ std::optional<RankPlace> rank_place(const Settings& settings) {
     place.descriptor = number_in(all.substr(at + 1), 0, std::numeric_limits<int>::max());
   }
   require(at < all.size() && place.ranks >= 1 && place.rank >= 0 && place.descriptor >= 0,
-          ErrorCode::kUsage, "--rank is '{}': expected R/N@FD, as `trainscope launch` gives it",
+          ErrorCode::kUsage, "--ranks-fd is '{}': expected R/N@FD, as `trainscope launch` gives it",
           printable(text));
   return place;
 }
