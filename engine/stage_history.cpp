@@ -124,12 +124,16 @@ std::size_t StageHistory::find(std::string_view stage) const {
 }
 
 std::vector<Fate> imported_fates(const StageHistory& stages, std::string_view name) {
-  const History& history = stages.history();
-  const Graph end = stages.graph(history.size() - 1);
-  const Fates fates(stages.shared_history(), Fates::kModel, history.size() - 1, end);
+  return imported_fates(stages.shared_history(), stages.graph(0),
+                        stages.graph(stages.history().size() - 1), name);
+}
+
+std::vector<Fate> imported_fates(const std::shared_ptr<const History>& history,
+                                 const Graph& imported, const Graph& last, std::string_view name) {
+  const Fates fates(history, Fates::kModel, history->size() - 1, last);
   std::vector<Fate> found;
   std::vector<std::string> names;
-  for (const NamedThing& thing : imported_things(history, stages.graph(0))) {
+  for (const NamedThing& thing : imported_things(*history, imported)) {
     if (name.empty() || thing.name == name) found.push_back(fates.of(thing));
     if (!name.empty()) names.push_back(thing.name);
   }

@@ -49,5 +49,9 @@ class StageHistory {
 // The fates of the ONNX model's nodes and values to the last stage, of all or of those with a name:
 // a node and a value may have the same. Throws kUsage with the nearest name when nothing has it.
 std::vector<Fate> imported_fates(const StageHistory& stages, std::string_view name = {});
+// The same, of graphs that have been read: of the imported stage and of the last.
+std::vector<Fate> imported_fates(const std::shared_ptr<const History>& history,
+                                 const Graph& imported, const Graph& last,
+                                 std::string_view name = {});
 
 }  // namespace trainscope

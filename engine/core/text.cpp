@@ -125,6 +125,11 @@ std::string escape(std::uint32_t c) {
 std::string escape_unprintable(std::string_view text) {
   std::string result;
   while (!text.empty()) {
+    // Most texts are plain ASCII.
+    const auto plain = std::ranges::find_if(text, [](char c) { return c < 0x20 || c > 0x7E; });
+    result.append(text.begin(), plain);
+    text.remove_prefix(static_cast<std::size_t>(plain - text.begin()));
+    if (text.empty()) break;
     const CodePoint c = decode_utf8(text);
     const std::size_t bytes = std::max<std::size_t>(c.bytes, 1);
     if (c.bytes == 0) {

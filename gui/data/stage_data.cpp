@@ -73,8 +73,12 @@ const StageDiff* RunData::diff(std::size_t from, std::size_t to) {
 std::span<const Fate> RunData::fates() {
   if (!fates_) {
     fates_.emplace();
-    if (history() != nullptr)
-      guarded(Topic::kStages, [this] { *fates_ = imported_fates(**history_); });
+    const Graph* imported = graph(0);
+    const Graph* last = stages_.empty() ? nullptr : graph(stages_.size() - 1);
+    if (imported != nullptr && last != nullptr && history() != nullptr) {
+      guarded(Topic::kStages,
+              [&] { *fates_ = imported_fates((*history_)->shared_history(), *imported, *last); });
+    }
   }
   return *fates_;
 }
