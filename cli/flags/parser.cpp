@@ -113,6 +113,11 @@ void check_switches(std::span<const Flag> flags, std::span<const std::string> wo
   throw Error(ErrorCode::kUsage, printable(error.what())).hint(help_hint(command));
 }
 
+// Whether its arguments stand behind "--", as their name says: words that are not its own flags.
+bool follows_dashes(const Command& command) {
+  return !command.arguments.empty() && command.arguments.back().name.starts_with("-- ");
+}
+
 }  // namespace
 
 ParsedLine parse_line(const Command& command, std::span<const std::string> words) {
@@ -135,7 +140,7 @@ ParsedLine parse_line(const Command& command, std::span<const std::string> words
   }
   line.arguments = arguments->results();
   for (const std::string& word : app.remaining()) {
-    if (word != "--") unknown_flag(command, word);  // what follows it are arguments
+    if (word != "--" || !follows_dashes(command)) unknown_flag(command, word);
   }
   for (const Slot& slot : slots) collect(slot, line);
   return line;  // the names of flags are those of the tables and outlive it
