@@ -1,7 +1,9 @@
-// Everything is the base device's but the table of kernels, which has some more.
+// The kernel of AllReduce over a channel, for any device.
 #include "engine/ranks/ranked_device.h"
 
 #include <utility>
+
+#include "kernels/api/device_with_kernels.h"
 
 namespace trainscope {
 namespace {
@@ -16,7 +18,7 @@ Prepared prepare_all_reduce(const PrepareArgs& args) {
   return {.state = std::make_shared<const Channel>(Channel{ranks})};
 }
 
-// Each rank adds up its share.
+// Each rank adds up its part.
 Estimate estimate_all_reduce(const PrepareArgs& args, const Estimate& /*definition*/) {
   const auto& ranks = *static_cast<const std::shared_ptr<Communicator>*>(args.context);
   const TensorType& type = args.inputs[0].type;
@@ -33,62 +35,21 @@ void run_all_reduce(const RunArgs& run) {
   if (!status.done()) run.call.fail(status.code, std::move(status.message));
 }
 
-class RankedDevice final : public Device {
- public:
-  RankedDevice(DeviceHandle base, std::shared_ptr<Communicator> ranks)
-      : base_(std::move(base)), ranks_(std::move(ranks)), kernels_(base_->kernels()) {
-    for (const DType dtype : {DType::kF32, DType::kF64}) {
-      kernels_.add("AllReduce", dtype,
-                   {.name = "all_reduce.ranks",
-                    .prepare = prepare_all_reduce,
-                    .run = run_all_reduce,
-                    .estimate = estimate_all_reduce,
-                    .context = &ranks_});
-    }
-  }
-
-  const DeviceFacts& facts() const override { return base_->facts(); }
-  const KernelTable& kernels() const override { return kernels_; }
-  DeviceStatus start_threads(int threads) override { return base_->start_threads(threads); }
-  Fork fork() const override { return base_->fork(); }
-  DeviceStatus allocate(Space space, std::size_t bytes, std::byte** memory) override {
-    return base_->allocate(space, bytes, memory);
-  }
-  void release(Space space, std::byte* memory, std::size_t bytes) override {
-    base_->release(space, memory, bytes);
-  }
-  DeviceStatus copy(Stream stream, std::byte* to, const std::byte* from,
-                    std::size_t bytes) override {
-    return base_->copy(stream, to, from, bytes);
-  }
-  DeviceStatus fill(Stream stream, std::byte* to, std::byte value, std::size_t bytes) override {
-    return base_->fill(stream, to, value, bytes);
-  }
-  DeviceStatus launch(Stream stream, const Kernel& kernel, const RunArgs& args) override {
-    return base_->launch(stream, kernel, args);
-  }
-  Event record(Stream stream) override { return base_->record(stream); }
-  DeviceStatus wait(Stream stream, Event event) override { return base_->wait(stream, event); }
-  DeviceStatus synchronize(Event event) override { return base_->synchronize(event); }
-  DeviceStatus begin_capture() override { return base_->begin_capture(); }
-  DeviceStatus end_capture(std::unique_ptr<CapturedWork>* work) override {
-    return base_->end_capture(work);
-  }
-  DeviceStatus replay(const CapturedWork& work) override { return base_->replay(work); }
-  DeviceStatus time(const Kernel& kernel, const RunArgs& args, double* seconds) override {
-    return base_->time(kernel, args, seconds);
-  }
-
- private:
-  const DeviceHandle base_;
-  const std::shared_ptr<Communicator> ranks_;
-  KernelTable kernels_;
-};
-
 }  // namespace
 
-DeviceHandle ranked_device(DeviceHandle base, std::shared_ptr<Communicator> ranks) {
-  return std::make_shared<RankedDevice>(std::move(base), std::move(ranks));
+DeviceHandle ranked_device(const DeviceHandle& base, std::shared_ptr<Communicator> ranks) {
+  // The kernels' context is the handle, so that a prepared call can share the channel.
+  const auto context = std::make_shared<const std::shared_ptr<Communicator>>(std::move(ranks));
+  KernelTable kernels = base->kernels();
+  for (const DType dtype : {DType::kF32, DType::kF64}) {
+    kernels.add("AllReduce", dtype,
+                {.name = "all_reduce.ranks",
+                 .prepare = prepare_all_reduce,
+                 .run = run_all_reduce,
+                 .estimate = estimate_all_reduce,
+                 .context = context.get()});
+  }
+  return device_with_kernels(base, std::move(kernels), context);
 }
 
 }  // namespace trainscope

@@ -10,6 +10,6 @@ namespace trainscope {
 
 // `base` with the kernel of AllReduce over `ranks`, whose addresses are those of `base`. Kernels
 // that are added to `base` later are not among its own.
-DeviceHandle ranked_device(DeviceHandle base, std::shared_ptr<Communicator> ranks);
+DeviceHandle ranked_device(const DeviceHandle& base, std::shared_ptr<Communicator> ranks);
 
 }  // namespace trainscope

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/exec/backends.h"
+#include "kernels/api/device_with_kernels.h"
 
 namespace trainscope::test {
 namespace {
@@ -225,54 +226,8 @@ DeviceHandle test_device() {
   return cpu_device();
 }
 
-namespace {
-
-// The CPU but for its kernels.
-class CpuWithKernels final : public Device {
- public:
-  explicit CpuWithKernels(KernelTable kernels) : cpu_(cpu_device()), kernels_(std::move(kernels)) {}
-
-  const DeviceFacts& facts() const override { return cpu_->facts(); }
-  const KernelTable& kernels() const override { return kernels_; }
-  DeviceStatus start_threads(int threads) override { return cpu_->start_threads(threads); }
-  Fork fork() const override { return cpu_->fork(); }
-  DeviceStatus allocate(Space space, std::size_t bytes, std::byte** memory) override {
-    return cpu_->allocate(space, bytes, memory);
-  }
-  void release(Space space, std::byte* memory, std::size_t bytes) override {
-    cpu_->release(space, memory, bytes);
-  }
-  DeviceStatus copy(Stream stream, std::byte* to, const std::byte* from,
-                    std::size_t bytes) override {
-    return cpu_->copy(stream, to, from, bytes);
-  }
-  DeviceStatus fill(Stream stream, std::byte* to, std::byte value, std::size_t bytes) override {
-    return cpu_->fill(stream, to, value, bytes);
-  }
-  DeviceStatus launch(Stream stream, const Kernel& kernel, const RunArgs& args) override {
-    return cpu_->launch(stream, kernel, args);
-  }
-  Event record(Stream stream) override { return cpu_->record(stream); }
-  DeviceStatus wait(Stream stream, Event event) override { return cpu_->wait(stream, event); }
-  DeviceStatus synchronize(Event event) override { return cpu_->synchronize(event); }
-  DeviceStatus begin_capture() override { return cpu_->begin_capture(); }
-  DeviceStatus end_capture(std::unique_ptr<CapturedWork>* work) override {
-    return cpu_->end_capture(work);
-  }
-  DeviceStatus replay(const CapturedWork& work) override { return cpu_->replay(work); }
-  DeviceStatus time(const Kernel& kernel, const RunArgs& args, double* seconds) override {
-    return cpu_->time(kernel, args, seconds);
-  }
-
- private:
-  const DeviceHandle cpu_;
-  const KernelTable kernels_;
-};
-
-}  // namespace
-
 DeviceHandle cpu_with(KernelTable kernels) {
-  return std::make_shared<CpuWithKernels>(std::move(kernels));
+  return device_with_kernels(cpu_device(), std::move(kernels));
 }
 
 }  // namespace trainscope::test
