@@ -68,6 +68,8 @@ struct Argument {
   bool required = true;
   bool repeated = false;        // takes all that are left; only the last argument
   std::string_view words = {};  // "show|validate": nothing else is taken
+  // Stands behind the flags and a "--": what begins with a dash there is no flag of the verb.
+  bool behind_dashes = false;
 };
 
 // What a verb has to say: `facts` with --json, else `text`, on standard output.

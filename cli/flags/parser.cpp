@@ -113,11 +113,6 @@ void check_switches(std::span<const Flag> flags, std::span<const std::string> wo
   throw Error(ErrorCode::kUsage, printable(error.what())).hint(help_hint(command));
 }
 
-// Whether its arguments stand behind "--", as their name says: words that are not its own flags.
-bool follows_dashes(const Command& command) {
-  return !command.arguments.empty() && command.arguments.back().name.starts_with("-- ");
-}
-
 }  // namespace
 
 ParsedLine parse_line(const Command& command, std::span<const std::string> words) {
@@ -139,8 +134,10 @@ ParsedLine parse_line(const Command& command, std::span<const std::string> words
     bad_line(command, words, error);
   }
   line.arguments = arguments->results();
+  const bool takes_dashes =
+      std::ranges::any_of(command.arguments, [](const Argument& a) { return a.behind_dashes; });
   for (const std::string& word : app.remaining()) {
-    if (word != "--" || !follows_dashes(command)) unknown_flag(command, word);
+    if (word != "--" || !takes_dashes) unknown_flag(command, word);
   }
   for (const Slot& slot : slots) collect(slot, line);
   return line;  // the names of flags are those of the tables and outlive it

@@ -79,13 +79,15 @@ Json flag_facts(const Flag& flag) {
 
 std::string usage(const Command& command) {
   std::string text = fmt::format("trainscope {}", command.name);
+  std::string behind;
   for (const Argument& argument : command.arguments) {
     std::string form(argument.name);
     if (argument.repeated) form += "...";
-    text += argument.required ? fmt::format(" {}", form) : fmt::format(" [{}]", form);
+    if (!argument.required) form = fmt::format("[{}]", form);
+    (argument.behind_dashes ? behind : text) += (argument.behind_dashes ? " -- " : " ") + form;
   }
   if (!command.flags.empty()) text += " [flags]";
-  return text;
+  return text + behind;
 }
 
 std::string general_help() {
@@ -144,7 +146,8 @@ Json command_facts(const Command& command) {
     arguments.push_back(Json::object({{"name", argument.name},
                                       {"help", argument.help},
                                       {"required", argument.required},
-                                      {"repeated", argument.repeated}}));
+                                      {"repeated", argument.repeated},
+                                      {"behind_dashes", argument.behind_dashes}}));
   }
   Json flags = Json::array();
   for (const Flag& flag : command.flags) flags.push_back(flag_facts(flag));

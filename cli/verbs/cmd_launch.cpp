@@ -59,9 +59,10 @@ Outcome run_launch(const Invocation& invocation) {
 Command launch_command() {
   return {.name = "launch",
           .summary = "Train one model with several processes, each on batches of its own.",
-          .arguments = {{.name = "-- train",
+          .arguments = {{.name = "train",
                          .help = "the call of train (or profile) that each process makes",
-                         .repeated = true}},
+                         .repeated = true,
+                         .behind_dashes = true}},
           .flags = join_flags({kLaunchFlags}),
           .examples = {"trainscope launch -n 2 -- train model.onnx --data synthetic --steps 20",
                        "trainscope launch -n 4 -- train gpt.onnx --data text:book.txt --seq 64 "
