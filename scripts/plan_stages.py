@@ -93,10 +93,13 @@ class BodyStage:
         self.values = {row["id"]: row for row in plan["values"]}
         self.names = {i: row["name"] for i, row in self.values.items()}
         self.sizes = {row["name"]: row["bytes"] for row in plan["values"]}
+        outputs = [self.names[i] for i in plan["outputs"]]
+        # An input that nothing reads, as the number of the trip may be, need hold nothing.
+        read = {name for call in plan["calls"] for name in self.named(call["reads"])}
+        read.update(self.names[row["view_of"]] for row in plan["values"] if "view_of" in row)
         self.note = {"values": [(row["name"], "given") for row in plan["values"]
-                                if row["kind"] != "node"],
-                     "updates": [], "gradients": [], "loss": "",
-                     "outputs": [self.names[i] for i in plan["outputs"]]}
+                                if row["kind"] != "node" and row["name"] in read.union(outputs)],
+                     "updates": [], "gradients": [], "loss": "", "outputs": outputs}
         calls = [row for row in plan["calls"]
                  if row["kind"] not in ("add_partials", "state_copy") and not row.get("tile")]
         made = [BodyNode(row["op"], self.named(row["reads"]), self.named(row["writes"]))
