@@ -139,7 +139,7 @@ Ints aligned_bins(const OpArgs& args) {
 }
 
 std::int64_t samples_of_bin(const OpArgs& args) {
-  constexpr std::int64_t kMost = 4096;
+  constexpr std::int64_t kMost = 1024;
   const std::int64_t samples = args.attributes.integer("sampling_ratio", 0);
   require(samples >= 0 && samples <= kMost, ErrorCode::kBadInput,
           "attribute sampling_ratio is {}, expected a number in [0, {}]", samples, kMost);

@@ -47,7 +47,8 @@ Corners<T> corners_at(T y, T x, std::int64_t height, std::int64_t width) {
 // height, width], and their samples.
 template <typename T>
 struct SampledRegion {
-  static constexpr std::int64_t kMostSamples = 4096;  // of a bin along an axis
+  static constexpr std::int64_t kMostElements = 4096;  // of a bin along an axis, that have a sample
+  static constexpr std::int64_t kMostGiven = 1024;     // samples
 
   T top, left;
   T bin_height, bin_width;
@@ -57,8 +58,8 @@ struct SampledRegion {
   SampledRegion(const T* bins, std::int64_t given)
       : top(bins[0]), left(bins[1]), bin_height(bins[2]), bin_width(bins[3]) {
     const auto samples = [given](T bin) {
-      if (given > 0) return std::min(given, kMostSamples);
-      const T wanted = std::min(std::ceil(bin), static_cast<T>(kMostSamples));
+      if (given > 0) return std::min(given, kMostGiven);
+      const T wanted = std::min(std::ceil(bin), static_cast<T>(kMostElements));
       return wanted > T{0} ? static_cast<std::int64_t>(wanted) : 0;
     };
     rows = samples(bin_height);
