@@ -1,10 +1,15 @@
 // Parses example texts and makes their tensors.
 #include "tests/support/op_examples.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -158,6 +163,7 @@ std::vector<double> separated(std::int64_t count, std::size_t input, std::uint64
   return values;
 }
 
+// An element that is no normal number.
 double draw(const ExampleInput& input, DType dtype, std::uint64_t seed, std::uint64_t stream,
             std::uint64_t index) {
   const auto below = [&](std::int64_t bound) {
@@ -169,10 +175,21 @@ double draw(const ExampleInput& input, DType dtype, std::uint64_t seed, std::uin
   const bool above_one = input.fill == Fill::kAboveOne;
   const bool positive = above_one || input.fill == Fill::kPositive;
   if (!is_float(dtype)) return positive ? (above_one ? 2.0 : 1.0) + below(9) : below(19) - 9.0;
-  if (positive) {
-    return both_types((above_one ? 1.25 : 0.5) + 1.5 * random_uniform_f64(seed, stream, index));
+  return both_types((above_one ? 1.25 : 0.5) + 1.5 * random_uniform_f64(seed, stream, index));
+}
+
+// Normal numbers: tensors of one stream begin alike, so each number is drawn once.
+void fill_normal(std::span<double> values, std::uint64_t seed, std::uint64_t stream) {
+  static std::mutex lock;
+  static std::map<std::array<std::uint64_t, 2>, std::vector<double>> drawn;
+  const std::lock_guard guard(lock);
+  std::vector<double>& numbers = drawn[{seed, stream}];
+  while (numbers.size() < values.size()) {
+    for (const double number : random_normal_pair(seed, stream, numbers.size() / 2)) {
+      numbers.push_back(both_types(number));
+    }
   }
-  return both_types(random_normal(seed, stream, index));
+  std::copy_n(numbers.begin(), values.size(), values.begin());
 }
 
 }  // namespace
@@ -218,6 +235,10 @@ Tensor make_input(const Example& example, std::size_t input, DType float_type, s
     std::copy(list.begin(), list.end(), values.begin());
     return convert(numbers, dtype);
   }
+  if (spec.fill == Fill::kFree && is_float(dtype)) {
+    fill_normal(values, seed, input);
+    return convert(numbers, dtype);
+  }
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = spec.fill == Fill::kGiven
                     ? static_cast<double>(static_cast<float>(number(spec.given[i])))
@@ -229,6 +250,10 @@ Tensor make_input(const Example& example, std::size_t input, DType float_type, s
 Tensor random_tensor(const TensorType& type, std::uint64_t seed, std::uint64_t stream) {
   Tensor numbers({.dtype = DType::kF64, .shape = type.shape});
   const std::span<double> values = numbers.values<double>();
+  if (is_float(type.dtype)) {
+    fill_normal(values, seed, stream);
+    return convert(numbers, type.dtype);
+  }
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = draw(ExampleInput{}, type.dtype, seed, stream, i);
   }
