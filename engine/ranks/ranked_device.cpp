@@ -1,12 +1,15 @@
 // The kernel of AllReduce over a channel, for any device.
 #include "engine/ranks/ranked_device.h"
 
+#include <string_view>
 #include <utility>
 
 #include "kernels/api/device_with_kernels.h"
 
 namespace trainscope {
 namespace {
+
+constexpr std::string_view kOp = "AllReduce";
 
 // What a prepared call keeps.
 struct Channel {
@@ -40,9 +43,12 @@ void run_all_reduce(const RunArgs& run) {
 DeviceHandle ranked_device(const DeviceHandle& base, std::shared_ptr<Communicator> ranks) {
   // The kernels' context is the handle, so that a prepared call can share the channel.
   const auto context = std::make_shared<const std::shared_ptr<Communicator>>(std::move(ranks));
-  KernelTable kernels = base->kernels();
+  KernelTable kernels;
+  for (const KernelTable::Row& row : base->kernels().rows()) {
+    if (row.op != kOp) kernels.add(row.op, row.dtype, row.kernel);
+  }
   for (const DType dtype : {DType::kF32, DType::kF64}) {
-    kernels.add("AllReduce", dtype,
+    kernels.add(kOp, dtype,
                 {.name = "all_reduce.ranks",
                  .prepare = prepare_all_reduce,
                  .run = run_all_reduce,

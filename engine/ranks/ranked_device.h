@@ -8,8 +8,9 @@
 
 namespace trainscope {
 
-// `base` with the kernel of AllReduce over `ranks`, whose addresses are those of `base`. Kernels
-// that are added to `base` later are not among its own.
+// `base` with one kernel of AllReduce, over `ranks`, whose addresses are those of `base`. Of the
+// kernels that `base` has, those of AllReduce are not among its own: they know no other rank. Nor
+// are kernels that are added to `base` later.
 DeviceHandle ranked_device(const DeviceHandle& base, std::shared_ptr<Communicator> ranks);
 
 }  // namespace trainscope

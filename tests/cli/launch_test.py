@@ -68,10 +68,11 @@ class Case(unittest.TestCase):
         launched = ["launch", "-n", ranks, "--"] if ranks else []
         return self.run_program(*launched, "train", *words, "--run-dir", self.folder / run, **options)
 
-    def check_same_bits(self, model, ranks, *words, accumulate=1, states=()):
-        """`states`: those of a rank's own, which need not be those of one process."""
-        one = f"one-{ranks}"
-        many = f"many-{ranks}"
+    def check_same_bits(self, model, ranks, *words, accumulate=1, states=(), name=""):
+        """`states`: those of a rank's own, which need not be those of one process. `name`: of the
+        runs, where there are several of as many ranks."""
+        one = f"one-{ranks}{name}"
+        many = f"many-{ranks}{name}"
         self.train(one, None, model, *words, "--accumulate", ranks * accumulate)
         self.train(many, ranks, model, *words, "--accumulate", accumulate)
         expected, got = steps(self.folder / one), steps(self.folder / many)
@@ -107,6 +108,12 @@ class SameBits(Case):
         self.check_same_bits(MODELS / "resnet18/model.onnx", 2, "--data", "synthetic", "--steps", 10,
                              "--optimizer", "sgd", "--momentum", 0.9, "--lr", 1e-2,
                              states=("running_mean", "running_var"))
+
+    def test_whatever_kernels_are_preferred(self):
+        for kernels in ("reference", "direct"):
+            with self.subTest(kernels=kernels):
+                self.check_same_bits(self.MLP[0], 2, *self.MLP[1:], "--kernels", kernels,
+                                     name=kernels)
 
     def test_accumulation_in_each_rank(self):
         """Sums of two levels are added in another order: the losses of step 1 are the same."""
