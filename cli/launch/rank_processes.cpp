@@ -17,7 +17,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "cli/exit_codes.h"
 #include "engine/core/error.h"
 
 namespace trainscope {
@@ -76,14 +75,6 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   }
   execve(kThisProgram, words, variables);
   _exit(static_cast<int>(ErrorCode::kIo));
-}
-
-// Which of two ends the other one follows from: a rank that lost another one says kDistributed.
-int weight(const RankEnd& end) {
-  if (end.signal != 0) return 4;
-  if (end.code == static_cast<int>(ErrorCode::kDistributed)) return 1;
-  if (end.code == kExitInterrupted || end.code == kExitTerminated) return 2;
-  return end.code == 0 ? 0 : 3;
 }
 
 }  // namespace
@@ -203,7 +194,7 @@ void RankProcesses::reap() {
 // Ends that this process has asked for say nothing.
 void RankProcesses::note(const RankEnd& end) {
   if (weight(end) == 0 || ending_signal_ != 0) return;
-  if (!fault_time_) fault_time_ = Clock::now();
+  if (!fault_time_ && ends_others(end)) fault_time_ = Clock::now();
   if (!cause_ || weight(end) > weight(*cause_)) cause_ = end;
 }
 

@@ -9,21 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "cli/launch/rank_end.h"
 #include "engine/ranks/rank_memory.h"
 
 namespace trainscope {
 
-// How a rank ended.
-struct RankEnd {
-  int rank = 0;
-  int code = 0;    // its exit code, where no signal ended it
-  int signal = 0;  // 0: none
-};
-
 // A line of standard error of a rank other than 0 has "rank R: " before it, and what these write to
 // standard output is left out. SIGINT and SIGTERM of this process go to all ranks, which are in
-// process groups of their own. One that ends otherwise than with 0 ends the others: those that wait
-// for it see that by themselves, the rest is asked to end after a second, and is killed after ten.
+// process groups of their own. One that fails ends the others (rank_end.h): those that wait for it
+// see that by themselves, the rest is asked to end after a second, and is killed after ten.
 class RankProcesses {
  public:
   // Starts this program with `words` as its command line, so many times. kOutOfMemory, kIo.

@@ -220,9 +220,10 @@ class Records(Case):
 class Ends(Case):
     LONG = (MODELS / "mlp/model.onnx", "--data", "synthetic", "--steps", 1_000_000)
 
-    def start_long(self, ranks=3):
-        process = self.start("launch", "-n", ranks, "--", "train", *self.LONG, "--run-dir",
-                             self.folder / "run")
+    def start_long(self, ranks=3, *words, more=()):
+        """`words`: of launch; `more`: of train."""
+        process = self.start("launch", "-n", ranks, *words, "--", "train", *self.LONG, "--run-dir",
+                             self.folder / "run", *more)
         metrics = self.folder / "run/metrics.jsonl"
         deadline = time.monotonic() + 100
         while not (metrics.exists() and metrics.stat().st_size > 0):
@@ -230,6 +231,17 @@ class Ends(Case):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
         return process
+
+    def fill(self, pipe):
+        """Whoever writes next into it waits for a reader."""
+        end = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        for size in (4096, 1):
+            try:
+                while True:
+                    os.write(end, b"\n" * size)
+            except BlockingIOError:
+                pass
+        os.close(end)
 
     def session(self):
         return json.loads((self.folder / "run/manifest.json").read_text())["sessions"][-1]
@@ -264,6 +276,27 @@ class Ends(Case):
             self.assertIn("stopped after step", out)
             self.assertEqual(self.session()["status"], "interrupted")
             subprocess.run(["rm", "-r", self.folder / "run"], check=True)
+
+    def test_a_stop_waits_for_rank_0_to_save(self):
+        """Rank 0 tells of its checkpoint, before it writes the model, into a pipe that is full, for
+        longer than a rank that fails leaves the others."""
+        process = self.start_long(2, more=("--verbose", "--progress", "none"))
+        rank_0 = children_of(process)[0]
+        self.fill(f"/proc/{process.pid}/fd/2")
+        process.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + 60
+        while children_of(process) != [rank_0]:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        time.sleep(2)
+        model = self.folder / "run/model.onnx"
+        self.assertFalse(model.exists())
+        out, err = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("saved a checkpoint", err)
+        self.assertIn("stopped after step", out)
+        self.assertEqual(self.session()["exit_code"], 130)
+        self.assertTrue(model.exists())
 
     def test_launch_that_is_killed_takes_its_ranks_along(self):
         process = self.start_long(2)
