@@ -20,7 +20,9 @@ class TripCounts {
 
   // The inputs that are read, with their types in a batch; empty: the data count no trips.
   const std::map<std::string, TensorType>& inputs() const { return inputs_; }
-  // The most trips of a loop in a batch that holds these inputs.
+  // The most trips of a loop in a batch that holds these inputs. Of a loop that a condition may end
+  // it is the number that it may not pass: a loop without such a number asks for more than
+  // kMostTripsUnasked.
   std::int64_t of(const std::map<std::string, Tensor>& batch) const;
 
  private:

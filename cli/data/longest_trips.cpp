@@ -15,8 +15,6 @@
 namespace trainscope {
 namespace {
 
-constexpr std::int64_t kMostRoom = 1 << 24;  // as --max-trips
-
 // All examples of an input, and the batch that is filled with some of them.
 struct InputRows {
   Tensor all;
@@ -74,8 +72,9 @@ void resolve_max_trips(const OnnxModel& model, const std::string& source, const 
       batch.emplace(name, rows.batch);
     }
     longest = std::max(longest, counts.of(batch));
+    if (longest > kMostTripsUnasked) return;
   }
-  import.max_trips = std::min(longest, kMostRoom);
+  import.max_trips = longest;
 }
 
 }  // namespace trainscope

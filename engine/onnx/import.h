@@ -87,6 +87,10 @@ class OnnxModel {
   std::shared_ptr<const Impl> impl_;
 };
 
+// Trips that a constant, or the data, may ask room for where nobody says how many there are to be
+// and a condition may end them before.
+inline constexpr std::int64_t kMostTripsUnasked = 1 << 20;
+
 struct ImportOptions {
   // Sizes of symbolic dimensions, and whole shapes by input name (they bind its symbols too).
   std::map<std::string, std::int64_t> dims = {};

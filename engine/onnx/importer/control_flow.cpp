@@ -19,8 +19,6 @@ namespace {
 
 constexpr TensorType kNumber{DType::kI64, {}};
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
-// Trips that a constant may ask for without --max-trips where a condition may end them before.
-constexpr std::int64_t kMostUnasked = 1 << 20;
 
 const pb::GraphProto& body_of(const Composition& c, std::string_view name) {
   const pb::NodeProto* proto = c.node().proto;
@@ -164,7 +162,7 @@ bool Importer::plan_trips(Composition& c, bool all_run, LoopParts& parts) const 
     parts.trips = c("Where", {first, parts.trips, c.constant(Tensor::scalar(std::int64_t{0}))});
   }
   parts.most = std::min(bound, options_.max_trips.value_or(kUnlimited));
-  if (parts.most <= kMostUnasked || options_.max_trips) return false;
+  if (parts.most <= kMostTripsUnasked || options_.max_trips) return false;
   try {
     fail_unsupported("{}: how many trips there are is known only when the step runs", c.label());
   } catch (Error& error) {
