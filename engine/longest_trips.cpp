@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/core/error.h"
 #include "engine/exec/backends.h"
 #include "engine/exec/reference.h"
 #include "engine/ir/op_def.h"
@@ -12,6 +13,10 @@
 
 namespace trainscope {
 namespace {
+
+// For the counts of one batch, of which there may be many.
+constexpr WorkLimit kBatchLimit{.tensor_bytes = kKnownValuesLimit.tensor_bytes,
+                                .work = std::int64_t{1} << 26};
 
 // Numbers of trips that are not known before the step, of the graph's own loops.
 std::vector<ValueId> open_counts(const Graph& graph) {
@@ -43,14 +48,16 @@ Graph without_others(Graph graph, const std::vector<ValueId>& kept, const Evalua
 }  // namespace
 
 TripCounts::TripCounts(const OnnxModel& model, const ImportOptions& import)
-    : evaluate_(evaluator(op_table(), cpu_kernels(), {.limit = kKnownValuesLimit})) {
+    : ops_(std::make_shared<const OpTable>(op_table())),
+      kernels_(std::make_shared<const KernelTable>(cpu_kernels())) {
+  const Evaluate evaluate = evaluator(ops_, kernels_, {.limit = kKnownValuesLimit});
   ImportOptions with_room = import;
   with_room.max_trips = 1;  // how many they are is asked here
-  with_room.evaluate = &evaluate_;
-  Graph whole = to_graph(model, op_table(), with_room);
+  with_room.evaluate = &evaluate;
+  Graph whole = to_graph(model, *ops_, with_room);
   counts_ = open_counts(whole);
   if (counts_.empty()) return;
-  graph_ = without_others(std::move(whole), counts_, evaluate_);
+  graph_ = without_others(std::move(whole), counts_, evaluate);
   const auto is_read = [this](ValueId v) {
     return !graph_.value(v).uses.empty() || std::ranges::find(counts_, v) != counts_.end();
   };
@@ -61,19 +68,25 @@ TripCounts::TripCounts(const OnnxModel& model, const ImportOptions& import)
   }
 }
 
-std::int64_t TripCounts::of(const std::map<std::string, Tensor>& batch) const {
+// A count that cannot be made is nobody's error: without it the importer says what it needs.
+std::optional<std::int64_t> TripCounts::of(const std::map<std::string, Tensor>& batch) const {
   std::map<std::string, Tensor> given;
   for (const ValueId v : graph_.values_of(ValueKind::kInput)) {
     const Value& value = graph_.value(v);
     const auto found = batch.find(value.name);
     given.emplace(value.name, found != batch.end() ? found->second : Tensor(value.type));
   }
-  const ReferenceValues values = reference_run(graph_, given, evaluate_);
-  std::int64_t most = 0;
-  for (const ValueId count : counts_) {
-    most = std::max(most, values.at(count).values<std::int64_t>()[0]);
+  try {
+    const Evaluate evaluate = evaluator(ops_, kernels_, {.limit = kBatchLimit});
+    const ReferenceValues values = reference_run(graph_, given, evaluate);
+    std::int64_t most = 0;
+    for (const ValueId count : counts_) {
+      most = std::max(most, values.at(count).values<std::int64_t>()[0]);
+    }
+    return most;
+  } catch (const Error&) {
+    return std::nullopt;
   }
-  return most;
 }
 
 }  // namespace trainscope

@@ -3,11 +3,15 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/compile.h"
 #include "engine/ir/graph.h"
+#include "engine/ir/op_def.h"
+#include "kernels/api/kernel.h"
 
 namespace trainscope {
 
@@ -22,11 +26,13 @@ class TripCounts {
   const std::map<std::string, TensorType>& inputs() const { return inputs_; }
   // The most trips of a loop in a batch that holds these inputs. Of a loop that a condition may end
   // it is the number that it may not pass: a loop without such a number asks for more than
-  // kMostTripsUnasked.
-  std::int64_t of(const std::map<std::string, Tensor>& batch) const;
+  // kMostTripsUnasked. None where counting them takes too long, or needs results of another loop
+  // whose trips are counted.
+  std::optional<std::int64_t> of(const std::map<std::string, Tensor>& batch) const;
 
  private:
-  Evaluate evaluate_;
+  std::shared_ptr<const OpTable> ops_;
+  std::shared_ptr<const KernelTable> kernels_;
   Graph graph_;
   std::vector<ValueId> counts_;
   std::map<std::string, TensorType> inputs_;

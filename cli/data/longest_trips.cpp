@@ -71,8 +71,9 @@ void resolve_max_trips(const OnnxModel& model, const std::string& source, const 
       }
       batch.emplace(name, rows.batch);
     }
-    longest = std::max(longest, counts.of(batch));
-    if (longest > kMostTripsUnasked) return;
+    const std::optional<std::int64_t> trips = counts.of(batch);
+    if (!trips || *trips > kMostTripsUnasked) return;
+    longest = std::max(longest, *trips);
   }
   import.max_trips = longest;
 }

@@ -99,4 +99,31 @@ TEST_CASE("longest trips: none where a parameter has a part in the count, or the
   CHECK(room(text, {{"lengths", narrow}}) == std::nullopt);
 }
 
+// Counts over a product of the lengths with so many columns, which is 0.
+std::string laborious(int columns) {
+  return fmt::format(
+      "size = Constant<value_ints = [256, {}]>() many = ConstantOfShape(size) f = Cast<to = "
+      "1>(lengths) one = Constant<value_ints = [1]>() c = Unsqueeze(f, one) wide_size = "
+      "Constant<value_ints = [1, 256]>() wide = Expand(c, wide_size) m = MatMul(wide, many) z = "
+      "ReduceMax<keepdims = 0>(m) zi = Cast<to = 7>(z) l = ReduceMax<keepdims = 0>(lengths) n = "
+      "Add(l, zi)",
+      columns);
+}
+
+// 300 batches of 4 MFLOP are more than what one evaluator may do for a graph.
+TEST_CASE("longest trips: each batch has a limit of its own, and one beyond it is no error") {
+  const std::vector<std::int64_t> threes(600, 3);
+  const Data many{"lengths", numbers({600}, threes)};
+  CHECK(room(text_of(kLengthsInput, laborious(4096), "n, "), {many}) == 3);
+  CHECK(room(text_of(kLengthsInput, laborious(1 << 17), "n, "), {lengths()}) == std::nullopt);
+}
+
+TEST_CASE("longest trips: of a loop whose count another counted loop makes there is none") {
+  const std::string chained =
+      kLongest +
+      " none = Constant<value_int = 0>() t = Loop <body = a (int64 j, bool e, int64 s) => (bool f, "
+      "int64 u) { f = Identity(e) one = Constant<value_int = 1>() u = Add(s, one) }> (n, , none)";
+  CHECK(room(text_of(kLengthsInput, chained, "t, "), {lengths()}) == std::nullopt);
+}
+
 }  // namespace trainscope::test
