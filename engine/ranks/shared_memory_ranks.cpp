@@ -66,6 +66,7 @@ SharedMemoryRanks::SharedMemoryRanks(int descriptor, int rank, int size)
 }
 
 std::string SharedMemoryRanks::failure() const { return memory_.failure(); }
+void SharedMemoryRanks::give_up(std::string_view why) { memory_.note_failure(why); }
 
 DeviceStatus SharedMemoryRanks::failed() const {
   return {.code = DeviceStatus::Code::kFailed, .message = memory_.failure()};

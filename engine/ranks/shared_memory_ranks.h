@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "engine/ranks/rank_memory.h"
 #include "kernels/api/communicator.h"
@@ -33,6 +34,7 @@ class SharedMemoryRanks final : public Communicator {
                        int from) override;
   DeviceStatus barrier(const CallContext& call) override;
   std::string failure() const override;
+  void give_up(std::string_view why) override;
 
  private:
   // Bytes [begin, end) of a call's data that all ranks handle together, each in its slot `turn`.

@@ -81,6 +81,13 @@ void TrainingRun::share_beginning() {
   }
 }
 
+// What one rank alone knows of why they cannot go on together.
+void TrainingRun::tell_other_ranks(const Error& error) {
+  if (request_.ranks && error.code() == ErrorCode::kDistributed) {
+    request_.ranks->give_up(error.message());
+  }
+}
+
 // Another step begins on all ranks, or on none.
 bool TrainingRun::goes_on() {
   const bool here = step_ < last_step() && !stop_requested() && !out_of_time() && !ended_early_;

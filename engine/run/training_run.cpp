@@ -350,6 +350,7 @@ TrainingResult TrainingRun::run() {
     for (const auto& channel : {device_channel_, request_.ranks}) {
       if (channel) note_channel_failure(*channel, error);
     }
+    tell_other_ranks(error);
     end_failed(error);
     throw error;
   }

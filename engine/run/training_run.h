@@ -77,6 +77,7 @@ class TrainingRun {
   bool leads() const { return request_.ranks == nullptr || request_.ranks->rank() == 0; }
   void share_beginning();
   bool goes_on();
+  void tell_other_ranks(const Error& error);
   void begin();
   void begin_recorded();
   std::shared_ptr<NumericsRecorder> numerics_recorder();

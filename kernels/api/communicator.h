@@ -53,6 +53,8 @@ class Communicator {
 
   // Why the channel cannot be used any more; empty while it can.
   virtual std::string failure() const = 0;
+  // Ends the channel for all ranks, for this reason, where it has not failed before.
+  virtual void give_up(std::string_view why) = 0;
 };
 
 }  // namespace trainscope

@@ -72,6 +72,11 @@ NcclRanks::~NcclRanks() {
   }
 }
 
+void NcclRanks::give_up(std::string_view why) {
+  if (failure_.empty()) failure_ = why;
+  host_.give_up(why);
+}
+
 template <class Queue>
 DeviceStatus NcclRanks::queued(const char* what, std::int64_t elements, DType dtype, Queue queue) {
   if (!failure_.empty()) return {.code = DeviceStatus::Code::kFailed, .message = failure_};

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "kernels/api/communicator.h"
 
@@ -38,6 +39,7 @@ class NcclRanks final : public Communicator {
   // Of the hosts: what they have queued is not waited for.
   DeviceStatus barrier(const CallContext& call) override { return host_.barrier(call); }
   std::string failure() const override { return failure_; }
+  void give_up(std::string_view why) override;
 
  private:
   NcclRanks(Communicator& host, ncclComm_t communicator)

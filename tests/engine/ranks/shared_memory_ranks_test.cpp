@@ -186,6 +186,19 @@ TEST_CASE("ranks: one that ended before it came is waited for no longer than its
   close(file);
 }
 
+TEST_CASE("ranks: one that gives up ends the calls of the others with its reason, the first one") {
+  const RanksResult result = run_ranks(3, [](Communicator& ranks) {
+    if (ranks.rank() == 1) {
+      ranks.give_up("it rains");
+      ranks.give_up("it snows");
+    }
+    const DeviceStatus status = ranks.barrier({});
+    return status.code == Code::kFailed && status.message == "it rains" &&
+           ranks.failure() == "it rains";
+  });
+  CHECK(result.all_true());
+}
+
 TEST_CASE("ranks: those that ask for different things all hear of two of them") {
   struct Difference {
     DeviceStatus (*ask)(Communicator& channel);

@@ -88,6 +88,19 @@ TEST_CASE("nccl: ranks that differ in size or type, and types that there are non
   CHECK(result.all_true());
 }
 
+TEST_CASE("nccl: one that gives up ends the channel between the hosts too") {
+  const RanksResult result = run_ranks(2, [](Communicator& host) {
+    const auto ranks = nccl_over(host);
+    if (ranks == nullptr) return false;
+    if (host.rank() == 0) return !ranks->barrier({}).done() && host.failure() == "it rains";
+    ranks->give_up("it rains");
+    float x = 0.0F;
+    return ranks->failure() == "it rains" &&
+           ranks->all_reduce({}, &x, &x, 1, DType::kF32).message == "it rains";
+  });
+  CHECK(result.all_true());
+}
+
 TEST_CASE("nccl: a library that is missing, or does not begin, is a reason on every rank") {
   const RanksResult result = run_ranks(2, [](Communicator& host) {
     std::string why_not = cuda::load_nccl("/missing/libnccl.so.2");
