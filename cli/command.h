@@ -77,6 +77,7 @@ struct Outcome {
   Json facts = Json::object();
   std::string text = {};
   int exit_code = 0;
+  bool told = false;  // by another process: nothing is printed
 };
 
 struct Command {
@@ -95,6 +96,10 @@ struct Command {
   // --help shows all too.
   std::vector<std::string_view> essential = {};
 
+  // Words behind a "--" are its arguments, and none of its flags.
+  bool takes_dashes() const {
+    return std::ranges::any_of(arguments, [](const Argument& a) { return a.behind_dashes; });
+  }
   std::string_view config_table() const { return table.empty() ? name : table; }
 };
 

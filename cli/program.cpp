@@ -37,6 +37,13 @@ bool asks_for_all_help(std::span<const std::string> words) {
   return std::ranges::find(words, "--help-all") != words.end();
 }
 
+// Without those behind a "--" that are arguments of the verb.
+std::span<const std::string> own_words(const Command& command, std::span<const std::string> words) {
+  if (!command.takes_dashes()) return words;
+  const auto dashes = std::ranges::find(words, "--");
+  return words.first(static_cast<std::size_t>(dashes - words.begin()));
+}
+
 // The model that a configuration file names stands for the first argument.
 void add_model(const Command& command, const std::optional<Config>& config,
                std::vector<std::string>& arguments) {
@@ -58,6 +65,7 @@ ProgramResult run_command(const Command& command, std::span<const std::string> r
   for (const std::string& file : invocation.settings().texts("plugin")) load_plugin(file);
   check_device(invocation.settings());
   Outcome outcome = command.run(invocation);
+  if (outcome.told) return {.text = {}, .exit_code = outcome.exit_code};
   if (!invocation.json()) return {.text = std::move(outcome.text), .exit_code = outcome.exit_code};
   Json object = Json::object({{"schema_version", kSchemaVersion}, {"command", command.name}});
   for (const JsonMember& member : outcome.facts.as_object()) object.set(member.key, member.value);
@@ -81,8 +89,9 @@ ProgramResult run_program(std::span<const std::string> words, const Environment&
   const Command& command = find_command(words[position]);
   std::vector<std::string> rest(words.begin(), words.end());
   rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(position));
-  if (asks_for_all_help(rest)) return {.text = command_help(command), .exit_code = 0};
-  if (asks_for_help(rest)) return {.text = short_help(command), .exit_code = 0};
+  const std::span<const std::string> own = own_words(command, rest);
+  if (asks_for_all_help(own)) return {.text = command_help(command), .exit_code = 0};
+  if (asks_for_help(own)) return {.text = short_help(command), .exit_code = 0};
   if (command.for_words == nullptr) return run_command(command, rest, words, environment);
   const Command fitting = command.for_words(command, rest);
   return run_command(fitting, rest, words, environment);

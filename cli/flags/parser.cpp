@@ -134,10 +134,8 @@ ParsedLine parse_line(const Command& command, std::span<const std::string> words
     bad_line(command, words, error);
   }
   line.arguments = arguments->results();
-  const bool takes_dashes =
-      std::ranges::any_of(command.arguments, [](const Argument& a) { return a.behind_dashes; });
   for (const std::string& word : app.remaining()) {
-    if (word != "--" || !takes_dashes) unknown_flag(command, word);
+    if (word != "--" || !command.takes_dashes()) unknown_flag(command, word);
   }
   for (const Slot& slot : slots) collect(slot, line);
   return line;  // the names of flags are those of the tables and outlive it

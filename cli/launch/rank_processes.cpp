@@ -37,12 +37,14 @@ sigset_t signals_of_launch() {
 }
 
 // What a rank finds in its environment besides what this process has: the names that torchrun
-// gives, and the flag of `train`.
-std::vector<std::string> environment_of(int rank, int ranks, int file) {
-  std::vector<std::string> own = {fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", ranks),
-                                  fmt::format("LOCAL_RANK={}", rank),
-                                  fmt::format("LOCAL_WORLD_SIZE={}", ranks),
-                                  fmt::format("TRAINSCOPE_RANKS_FD={}/{}@{}", rank, ranks, file)};
+// gives, the flag of `train`, and what is `given`.
+std::vector<std::string> environment_of(int rank, int ranks, int file,
+                                        const std::vector<std::string>& given) {
+  std::vector<std::string> own = given;
+  own.insert(own.end(),
+             {fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", ranks),
+              fmt::format("LOCAL_RANK={}", rank), fmt::format("LOCAL_WORLD_SIZE={}", ranks),
+              fmt::format("TRAINSCOPE_RANKS_FD={}/{}@{}", rank, ranks, file)});
   std::vector<std::string> all = own;
   for (char** each = environ; *each != nullptr; ++each) {
     const std::string_view text = *each;
@@ -79,7 +81,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-RankProcesses::RankProcesses(int ranks, const std::vector<std::string>& words)
+RankProcesses::RankProcesses(int ranks, const RankLine& line)
     : file_(RankMemory::make_file(ranks)),
       memory_(file_, ranks),
       processes_(static_cast<std::size_t>(ranks)) {
@@ -88,7 +90,7 @@ RankProcesses::RankProcesses(int ranks, const std::vector<std::string>& words)
   signals_ = signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK);
   require(signals_ >= 0, ErrorCode::kRunFailed, "cannot listen to signals: {}", system_text());
   try {
-    for (int r = 0; r < ranks; ++r) start(r, words);
+    for (int r = 0; r < ranks; ++r) start(r, line);
   } catch (...) {
     send_to_all(SIGKILL);
     throw;
@@ -105,19 +107,19 @@ RankProcesses::~RankProcesses() {
   sigprocmask(SIG_UNBLOCK, &mine, nullptr);
 }
 
-void RankProcesses::start(int rank, const std::vector<std::string>& words) {
+void RankProcesses::start(int rank, const RankLine& line) {
   std::array<int, 2> ends = {-1, -1};
   if (rank > 0) {
     require(pipe2(ends.data(), O_CLOEXEC) == 0, ErrorCode::kIo,
             "cannot make a pipe for rank {}: {}", rank, system_text());
   }
-  std::vector<std::string> line = {"trainscope"};
-  line.insert(line.end(), words.begin(), words.end());
-  std::vector<std::string> variables = environment_of(rank, memory_.ranks(), file_);
-  const std::vector<char*> line_pointers = pointers(line);
+  std::vector<std::string> words = {"trainscope"};
+  words.insert(words.end(), line.words.begin(), line.words.end());
+  std::vector<std::string> variables = environment_of(rank, memory_.ranks(), file_, line.variables);
+  const std::vector<char*> word_pointers = pointers(words);
   const std::vector<char*> variable_pointers = pointers(variables);
   const pid_t child = fork();
-  if (child == 0) become_rank(file_, ends[1], line_pointers.data(), variable_pointers.data());
+  if (child == 0) become_rank(file_, ends[1], word_pointers.data(), variable_pointers.data());
   Process& process = processes_[static_cast<std::size_t>(rank)];
   process = {.id = child, .standard_error = ends[0]};
   if (ends[1] >= 0) close(ends[1]);

@@ -14,14 +14,20 @@
 
 namespace trainscope {
 
+// What each rank is started with.
+struct RankLine {
+  std::vector<std::string> words = {};      // behind the program's name
+  std::vector<std::string> variables = {};  // "NAME=value", besides what this process has
+};
+
 // A line of standard error of a rank other than 0 has "rank R: " before it, and what these write to
 // standard output is left out. SIGINT and SIGTERM of this process go to all ranks, which are in
 // process groups of their own. One that fails ends the others (rank_end.h): those that wait for it
 // see that by themselves, the rest is asked to end after a second, and is killed after ten.
 class RankProcesses {
  public:
-  // Starts this program with `words` as its command line, so many times. kOutOfMemory, kIo.
-  RankProcesses(int ranks, const std::vector<std::string>& words);
+  // Starts this program so many times. kOutOfMemory, kIo.
+  RankProcesses(int ranks, const RankLine& line);
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
@@ -40,7 +46,7 @@ class RankProcesses {
     std::string line = {};    // the begin of one that has not ended
   };
 
-  void start(int rank, const std::vector<std::string>& words);
+  void start(int rank, const RankLine& line);
   bool any_is_left() const;
   void look();
   void pass_on_signals();

@@ -35,21 +35,41 @@ Outcome outcome_of(const RankEnd& end, const std::string& channel_failure) {
          channel_failure.empty() ? fmt::format("rank {} has lost the others", end.rank)
                                  : printable(channel_failure, 400));
   }
-  return {.exit_code = end.code};
+  return {.exit_code = end.code, .told = true};
+}
+
+// Flags of every verb that this line gives are for the ranks: in their environment, over which
+// their own words win; those that may be repeated, before their verb. --set is of this verb's
+// flags.
+RankLine line_of_ranks(const Invocation& invocation) {
+  RankLine line;
+  for (const Flag& flag : global_flags()) {
+    const Settings::Setting& setting = invocation.settings().all().find(flag.name)->second;
+    if (setting.origin != Origin::kFlag || flag.name == "set") continue;
+    for (const std::string& text : setting.texts) {
+      if (flag.type == FlagType::kTexts) {
+        line.words.push_back(fmt::format("--{}={}", flag.name, text));
+      } else {
+        line.variables.push_back(fmt::format("{}={}", environment_name(flag.name), text));
+      }
+    }
+  }
+  const std::vector<std::string>& words = invocation.arguments();
+  line.words.insert(line.words.end(), words.begin(), words.end());
+  return line;
 }
 
 Outcome run_launch(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(settings.has("ranks"), ErrorCode::kUsage, "launch needs -n N: how many processes train");
-  const std::vector<std::string>& words = invocation.arguments();
-  const std::string& verb = words.front();
+  const std::string& verb = invocation.argument(0);
   if (verb != "train" && verb != "profile") {
     throw Error(
         ErrorCode::kUsage,
         fmt::format("launch starts ranks of train or profile, not of '{}'", printable(verb)))
         .hint("`trainscope launch -n 2 -- train MODEL.onnx ...`");
   }
-  RankProcesses ranks(static_cast<int>(settings.integer("ranks")), words);
+  RankProcesses ranks(static_cast<int>(settings.integer("ranks")), line_of_ranks(invocation));
   const RankEnd end = ranks.wait();
   return outcome_of(end, ranks.channel_failure());
 }

@@ -224,7 +224,7 @@ Outcome trained_as_rank(const Invocation& given, const std::stop_source& stop) {
     return trained(given, stop, nullptr);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kDistributed) throw;
-    return {.exit_code = static_cast<int>(error.code())};
+    return {.exit_code = static_cast<int>(error.code()), .told = true};
   }
 }
 

@@ -186,6 +186,25 @@ class Records(Case):
         out, _ = self.run_program("train", *self.WORDS, "--accumulate", 2, "--json")
         self.assertLess(facts["used_bytes"], json.loads(out)["used_bytes"])
 
+    def test_flags_of_launch_are_those_of_the_ranks(self):
+        for words, variables in ((("--json",), {}), ((), {"TRAINSCOPE_JSON": "1"})):
+            out, _ = self.run_program("launch", "-n", 2, *words, "--", "train", *self.WORDS,
+                                      env=variables)
+            self.assertEqual(json.loads(out)["command"], "train")
+        self.run_program("launch", "-n", 2, "--seed", 5, "--", "train", *self.WORDS, "--run-dir", "a")
+        self.run_program("launch", "-n", 2, "--seed", 5, "--", "train", *self.WORDS, "--run-dir", "b",
+                         "--seed", 6)
+        seeds = [json.loads((self.folder / run / "manifest.json").read_text())["seed"]
+                 for run in ("a", "b")]
+        self.assertEqual(seeds, ["5", "6"])
+
+    def test_help_of_the_verb_that_is_launched(self):
+        out, _ = self.run_program("launch", "-n", 2, "--", "train", "--help")
+        expected, _ = self.run_program("train", "--help")
+        self.assertEqual(out, expected)
+        out, _ = self.run_program("launch", "--help", "--", "train")
+        self.assertIn("--ranks", out)
+
     def test_rank_0_alone_speaks(self):
         out, err = self.train("run", 3, *self.WORDS)
         self.assertEqual(out.count("memory  "), 1)
@@ -266,6 +285,12 @@ class Ends(Case):
                     self.assertEqual(self.session()["exit_code"], 8)
                     self.assertIn(f"rank {victim} has ended", self.session()["message"])
                 subprocess.run(["rm", "-r", self.folder / "run"], check=True)
+
+    def test_a_killed_rank_is_one_error_of_json(self):
+        process = self.start_long(2, "--json")
+        os.kill(children_of(process)[1], signal.SIGKILL)
+        out, _ = process.communicate(timeout=100)
+        self.assertEqual(json.loads(out)["error"]["code"], 8)
 
     def test_signals_stop_all_after_the_same_step(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
