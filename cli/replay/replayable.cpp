@@ -35,6 +35,13 @@ const Json& options_of(const RunManifest& run, const std::vector<RunSession>& se
   return old ? run.options : sessions.front().options;
 }
 
+// One process has neither their batches nor, in the same order, their sums.
+void refuse_ranks(const RunSession& session) {
+  const Json* ranks = session.options.find(kRanksOption);
+  if (ranks == nullptr) return;
+  fail(ErrorCode::kUsage, "the run had {} ranks: its steps cannot be run again yet", ranks->dump());
+}
+
 double median_step_ms(const RunReader& run) {
   std::vector<double> times;
   for (const StepRecord& step : run.metrics().steps) times.push_back(step.step_ms);
@@ -63,6 +70,7 @@ Replayable::Replayable(const Invocation& given, Source run_source, std::int64_t 
   const auto note = [this](const std::vector<std::string>& more) {
     differences.insert(differences.end(), more.begin(), more.end());
   };
+  std::ranges::for_each(sessions, refuse_ranks);
   if (!sessions.empty() && sessions.back().from_step > start.step) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("the checkpoint of step {}, which the run began from, is gone",

@@ -18,8 +18,8 @@ namespace trainscope {
 // A step of a run, what its replay needs, and whether that gives the run's bits.
 struct Replayable {
   // `first`: of the steps that are looked at, `last` the other end; `own`: flags of the verb that
-  // are none of training. Throws kUsage where the steps would not have the run's bits, unless
-  // --not-bitwise is given.
+  // are none of training. Throws kUsage for a run of several ranks, and where the steps would not
+  // have the run's bits, unless --not-bitwise is given.
   Replayable(const Invocation& given, Source run_source, std::int64_t first, std::int64_t last,
              std::span<const Flag> own);
 

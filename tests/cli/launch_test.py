@@ -153,8 +153,11 @@ class SameBits(Case):
 
     def test_a_step_of_ranks_is_not_replayed(self):
         self.train("two", 2, *self.MLP, "--save-every", 4)
-        _, err = self.run_program("at", self.folder / "two", "--step", 2, "--value", "logits", code=2)
-        self.assertIn("the run had 2 ranks", err)
+        for step in (2, 6):  # from the begin, and from a checkpoint
+            for more in ((), ("--not-bitwise",)):
+                _, err = self.run_program("at", self.folder / "two", "--step", step, "--value",
+                                          "logits", *more, code=2)
+                self.assertIn("the run had 2 ranks", err)
 
 
 class Records(Case):

@@ -106,9 +106,6 @@ std::vector<std::string> differences_from(const RunSession& session, const Train
   note(found, "threads", session.threads, static_cast<std::int64_t>(now.compile.lower.threads));
   note(found, "the instruction set", session.isa, std::string(cpu_isa()));
   note(found, "the program", session.program_version, now.notes.program_version);
-  if (const Json* ranks = session.options.find(kRanksOption)) {
-    found.push_back(fmt::format("the run had {} ranks", ranks->dump()));
-  }
   return found;
 }
 
