@@ -16,9 +16,9 @@ namespace trainscope {
 // with kFailed. After a failure the channel is of no use any more, and failure() says what it was.
 //
 // Addresses are of the device that the channel was made for; work is queued on the stream of `call`
-// and done in its order. A sum is made in the order of the ranks, ((x0 + x1) + x2) + ..., unless
-// sum_order() says otherwise: every rank gets the same bits, in every run, which are those of one
-// process that adds up x0, x1, x2 ... one after the other.
+// and done in its order. Of a sum every rank gets the same bits, in every run. Between hosts it is
+// made in the order of the ranks, ((x0 + x1) + x2) + ...: its bits are those of one process that
+// adds up x0, x1, x2 ... one after the other. Between devices its order is the channel's own.
 class Communicator {
  public:
   Communicator() = default;
@@ -28,8 +28,6 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // How sums are ordered, for people: "rank 0 first", "as NCCL chooses".
-  virtual std::string_view sum_order() const { return "rank 0 first"; }
 
   // from [elements] -> to [elements]: the sum over the ranks. `to` may be `from`.
   virtual DeviceStatus all_reduce(const CallContext& call, const void* from, void* to,

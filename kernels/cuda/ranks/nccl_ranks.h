@@ -23,7 +23,6 @@ class NcclRanks final : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  std::string_view sum_order() const override { return "as NCCL chooses"; }
   DeviceStatus all_reduce(const CallContext& call, const void* from, void* to,
                           std::int64_t elements, DType dtype) override;
   DeviceStatus reduce_scatter(const CallContext& call, const void* from, void* to,
