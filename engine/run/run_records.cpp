@@ -92,7 +92,7 @@ bool write_stages(RunWriter& writer, const Stages& stages, const Watch& watch) {
 
 std::shared_ptr<RunRecords> RunRecords::open(ResumePoint& point, const TrainRequest& request,
                                              const Dataset& data) {
-  return std::make_shared<RunRecords>(writer_of(point, request, data));
+  return std::make_shared<RunRecords>(writer_of(point, request, data), request.ranks == nullptr);
 }
 
 void RunRecords::write_compiled(const std::string& config, const Compiled& compiled,
@@ -127,11 +127,11 @@ void RunRecords::write_failure(const StepPlace& at, const Batch& batch, double l
     named.push_back({.name = batch.tensors[i].first, .tensor = tensors[i].view()});
   }
   write_safetensors(folder / kFailureBatchFile, named, {{"step", std::to_string(at.step)}});
-  const Json json = Json::object({{"step", at.step},
-                                  {"micro_batch", at.micro_batch},
-                                  {"loss", std::isnan(loss) ? "NaN" : "infinite"},
-                                  {"batch", kFailureBatchFile},
-                                  {"command", first_nan_command(writer_.folder())}});
+  Json json = Json::object({{"step", at.step},
+                            {"micro_batch", at.micro_batch},
+                            {"loss", std::isnan(loss) ? "NaN" : "infinite"},
+                            {"batch", kFailureBatchFile}});
+  if (replays_) json.set("command", first_nan_command(writer_.folder()));
   write_file_atomic(folder / kFailureFile, json.dump(2) + "\n");
 }
 

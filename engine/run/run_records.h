@@ -21,14 +21,15 @@ class RunRecords final : public RunEvents {
   // Begins the run's folder, or a session of the run in it, as `point` says. Takes its lock.
   static std::shared_ptr<RunRecords> open(ResumePoint& point, const TrainRequest& request,
                                           const Dataset& data);
-  explicit RunRecords(RunWriter writer) : writer_(std::move(writer)) {}
+  // `replays`: whether the run's steps can be run again, as those of several ranks cannot.
+  RunRecords(RunWriter writer, bool replays) : writer_(std::move(writer)), replays_(replays) {}
 
   // Before the first step of the session.
   void also_write(const MetricsForms& forms) { writer_.also_write(forms); }
   // Options, stages and plan. Tells of each stage, work "record"; ends early when asked to stop.
   void write_compiled(const std::string& config, const Compiled& compiled, const Watch& watch);
   void step_end(const StepRecord& step, std::int64_t used_bytes) override;
-  // Keeps the batch, and the command that shows what became of it.
+  // Keeps the batch, and the command that shows what became of it, where there is one.
   void bad_loss(const StepPlace& at, const Batch& batch, double loss) override;
   void evaluation_end(const EvaluationRecord& evaluation) override;
   // How the session ended; without it the record says "running", as after a crash.
@@ -46,6 +47,7 @@ class RunRecords final : public RunEvents {
   void write_failure(const StepPlace& at, const Batch& batch, double loss);
 
   RunWriter writer_;
+  const bool replays_;
 };
 
 // "trainscope at RUN --first-nan", for a shell.

@@ -337,9 +337,10 @@ class Ends(Case):
             time.sleep(0.05)
         self.assertEqual(self.session()["status"], "interrupted")
 
-    def test_a_bad_loss_of_another_rank_is_named(self):
-        """Example 20, in rank 1's first batch of 16, has an element that is no number."""
-        x = [float("nan") if i == 20 * 33 else i % 7 - 3.0 for i in range(64 * 33)]
+    def check_bad_loss(self, rank):
+        """An example of the rank's first batch of 16 has an element that is no number."""
+        bad = (16 * rank + 4) * 33
+        x = [float("nan") if i == bad else i % 7 - 3.0 for i in range(64 * 33)]
         header = {"x": {"dtype": "F32", "shape": [64, 33], "data_offsets": [0, 4 * len(x)]},
                   "labels": {"dtype": "I64", "shape": [64],
                              "data_offsets": [4 * len(x), 4 * len(x) + 8 * 64]}}
@@ -349,9 +350,19 @@ class Ends(Case):
                          struct.pack("<64q", *(i % 10 for i in range(64))))
         words = (MODELS / "mlp/model.onnx", "--data", f"tensors:{data}", "--steps", 4, "--shuffle",
                  "none", "--validation", 0)
-        _, err = self.train("run", 2, *words, code=7)
-        self.assertIn("the loss of rank 1 is", err)
+        _, err = self.train(f"run-{rank}", 2, *words, code=7)
+        self.assertIn(f"the loss of rank {rank} is", err)
         self.assertIn("rank 1: error: ", err)
+        self.assertNotIn("--first-nan", err)
+
+    def test_a_bad_loss_is_named_with_its_rank(self):
+        """Its batch is kept where it is rank 0's; the step cannot be run again."""
+        for rank in (0, 1):
+            self.check_bad_loss(rank)
+        failure = json.loads((self.folder / "run-0/failure/failure.json").read_text())
+        self.assertEqual(failure["step"], 1)
+        self.assertNotIn("command", failure)
+        self.assertFalse((self.folder / "run-1/failure").exists())
 
     def test_what_all_ranks_refuse(self):
         _, err = self.train("run", 2, MODELS / "missing.onnx", "--data", "synthetic", "--steps", 1,
