@@ -77,25 +77,23 @@ DeviceStatus SharedMemoryRanks::no_sum_of(DType dtype) const {
           .message = fmt::format("ranks add up no {}", name_of(dtype))};
 }
 
-// False, with the failure told to all, where one that is waited for is gone.
-bool SharedMemoryRanks::others_are_there(int only) {
+// Of those that are waited for: one that is gone, in words; empty: all are there.
+std::string SharedMemoryRanks::who_is_missing(int only) const {
   const bool may_come = now_ns() - joined_ns_ < kLongestJoinNs;
   for (int r = 0; r < size(); ++r) {
     if (r == rank_ || (only != kAll && r != only)) continue;
     if (memory_.is_gone(r)) {
-      memory_.note_failure(fmt::format("rank {} has ended, and rank {} waits for it", r, rank_));
-      return false;
+      return fmt::format("rank {} has ended, and rank {} waits for it", r, rank_);
     }
     if (may_come || memory_.rank(r).joined.load() != 0) continue;
-    memory_.note_failure(
-        fmt::format("rank {} has not come within {} s", r, kLongestJoinNs / 1'000'000'000));
-    return false;
+    return fmt::format("rank {} has not come within {} s", r, kLongestJoinNs / 1'000'000'000);
   }
-  return true;
+  return {};
 }
 
 // Until holds() is true; false where the channel has failed. `only`: the one rank that is waited
-// for. What a rank did before it ended counts.
+// for. What a rank did before it ended counts, so one that is found gone is a failure only if
+// holds() is not true after that.
 template <class Holds>
 bool SharedMemoryRanks::wait_for(int only, Holds holds) {
   for (int i = 0; i < kSpins; ++i) {
@@ -107,8 +105,11 @@ bool SharedMemoryRanks::wait_for(int only, Holds holds) {
     if (holds()) return true;
     if (!memory_.failure().empty()) return false;
     memory_.sleep(bell, kLookNs);
+    const std::string missing = who_is_missing(only);
     if (holds()) return true;
-    if (!others_are_there(only) && !holds()) return false;
+    if (missing.empty()) continue;
+    memory_.note_failure(missing);
+    return false;
   }
 }
 

@@ -54,7 +54,7 @@ class SharedMemoryRanks final : public Communicator {
   bool agree(std::int64_t number);
   template <class Holds>
   bool wait_for(int only, Holds holds);
-  bool others_are_there(int only);
+  std::string who_is_missing(int only) const;
   DeviceStatus failed() const;
   DeviceStatus no_sum_of(DType dtype) const;
   std::byte* slot(int rank, const Piece& piece) const { return memory_.slot(rank, piece.turn); }
