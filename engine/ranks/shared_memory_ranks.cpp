@@ -25,6 +25,13 @@ std::int64_t now_ns() {
       .count();
 }
 
+// Of the processor, while another one is waited for.
+void pause_processor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
@@ -98,13 +105,14 @@ template <class Holds>
 bool SharedMemoryRanks::wait_for(int only, Holds holds) {
   for (int i = 0; i < kSpins; ++i) {
     if (holds()) return true;
-    __builtin_ia32_pause();
+    pause_processor();
   }
   while (true) {
     const std::uint32_t bell = memory_.bell();
     if (holds()) return true;
     if (!memory_.failure().empty()) return false;
     memory_.sleep(bell, kLookNs);
+    if (holds()) return true;
     const std::string missing = who_is_missing(only);
     if (holds()) return true;
     if (missing.empty()) continue;
