@@ -26,6 +26,7 @@ constexpr const char* kThisProgram = "/proc/self/exe";
 constexpr std::chrono::seconds kUntilAsked{1};
 constexpr std::chrono::seconds kUntilKilled{10};
 constexpr int kLookMilliseconds = 200;
+constexpr int kTextBytes = 4096;  // of a rank's text that are read at a time
 
 std::string system_text() { return std::error_code(errno, std::generic_category()).message(); }
 
@@ -127,9 +128,7 @@ void RankProcesses::start(int rank, const RankLine& line) {
 }
 
 bool RankProcesses::any_is_left() const {
-  return std::ranges::any_of(processes_, [](const Process& process) {
-    return process.id > 0 || process.standard_error >= 0;
-  });
+  return std::ranges::any_of(processes_, [](const Process& process) { return process.id > 0; });
 }
 
 RankEnd RankProcesses::wait() {
@@ -138,6 +137,7 @@ RankEnd RankProcesses::wait() {
     reap();
     end_others();
   }
+  for (int r = 0; r < memory_.ranks(); ++r) hear_rest(r);
   return cause_.value_or(RankEnd{});
 }
 
@@ -164,7 +164,7 @@ void RankProcesses::pass_on_signals() {
 
 void RankProcesses::hear(int rank) {
   Process& process = processes_[static_cast<std::size_t>(rank)];
-  std::array<char, 4096> bytes;
+  std::array<char, kTextBytes> bytes;
   const ssize_t count = read(process.standard_error, bytes.data(), bytes.size());
   if (count < 0 && errno == EINTR) return;
   if (count > 0) process.line.append(bytes.data(), static_cast<std::size_t>(count));
@@ -178,6 +178,16 @@ void RankProcesses::hear(int rank) {
   if (!is_over) return;
   close(process.standard_error);
   process.standard_error = -1;
+}
+
+// What a rank left in its pipe when it ended. A process that it started may have the other end
+// still, which is not waited for.
+void RankProcesses::hear_rest(int rank) {
+  const Process& process = processes_[static_cast<std::size_t>(rank)];
+  if (process.standard_error < 0) return;
+  fcntl(process.standard_error, F_SETFL, O_NONBLOCK);
+  const int reads = fcntl(process.standard_error, F_GETPIPE_SZ) / kTextBytes + 1;
+  for (int i = 0; i < reads && process.standard_error >= 0; ++i) hear(rank);
 }
 
 void RankProcesses::reap() {

@@ -32,7 +32,8 @@ class RankProcesses {
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
-  // Until all have ended. The end that the others follow from; code 0 where all is well.
+  // Until all have ended, whoever else has their standard error. The end that the others follow
+  // from; code 0 where all is well.
   RankEnd wait();
   // Why the ranks could not speak to each other; empty: they could.
   std::string channel_failure() const { return memory_.failure(); }
@@ -51,6 +52,7 @@ class RankProcesses {
   void look();
   void pass_on_signals();
   void hear(int rank);
+  void hear_rest(int rank);
   void reap();
   void note(const RankEnd& end);
   void end_others();

@@ -107,6 +107,15 @@ class Ends(Case):
         self.assertEqual(self.session()["exit_code"], 130)
         self.assertTrue(model.exists())
 
+    def test_who_has_the_standard_error_of_a_rank_is_not_waited_for(self):
+        process = self.start_long(2)
+        with open(f"/proc/{children_of(process)[1]}/fd/2", "w") as standard_error:
+            print("the last line", file=standard_error, flush=True)
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=20)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("rank 1: the last line", process.communicate()[1])
+
     def test_launch_that_is_killed_takes_its_ranks_along(self):
         process = self.start_long(2)
         children = children_of(process)
