@@ -38,8 +38,8 @@ constexpr Flag kFlags[] = {
      .value = "N",
      .help =
          "Trips of a loop that the plan has room for, where they are counted when the step runs; "
-         "default: the most that a batch of tensors:FILE asks for. What more trips leave to "
-         "the backward phase lies in a second arena",
+         "default of train: the most that a batch of tensors:FILE asks for. What more trips leave "
+         "to the backward phase lies in a second arena",
      .minimum = 1,
      .maximum = 1 << 24},
     {.name = "batch-axis",
