@@ -59,6 +59,16 @@ class SameBits(Case):
                 self.check_same_bits(self.MLP[0], 2, *self.MLP[1:], "--kernels", kernels,
                                      name=kernels)
 
+    def test_two_byte_precisions(self):
+        for precision in ("bf16", "fp16"):
+            with self.subTest(precision=precision):
+                self.check_same_bits(self.MLP[0], 2, *self.MLP[1:], "--precision", precision, "--clip",
+                                     1, name=precision)
+
+    def test_class_weights(self):
+        self.check_same_bits(self.MLP[0], 3, *self.MLP[1:], "--loss",
+                             "cross_entropy:weights=1:2:3:4:5:6:7:8:9:0", name="weights")
+
     def test_accumulation_in_each_rank(self):
         """Sums of two levels are added in another order: the losses of step 1 are the same."""
         words = (*self.MLP, "--optimizer", "sgd")
@@ -124,6 +134,14 @@ class Records(Case):
                          sorted(2 * len(data) for _, _, data in parameters.values()))
         for row in rows:
             self.assertGreater(row["ns"], 0)
+
+    def test_profile_is_launched_as_train_is(self):
+        self.run_program("launch", "-n", 2, "--", "profile", *self.WORDS, "--profile", "steps=3:8",
+                         "--run-dir", self.folder / "run")
+        out, _ = self.run_program("query", self.folder / "run", "op == 'AllReduce'", "--by", "call",
+                                  "--json")
+        parameters = checkpoint(self.folder / "run", "model")
+        self.assertEqual(len(json.loads(out)["rows"]), len(parameters))
 
     def test_predicted_bytes_are_used_bytes(self):
         out, _ = self.run_program("launch", "-n", 2, "--", "train", *self.WORDS, "--json")
