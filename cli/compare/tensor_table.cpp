@@ -27,7 +27,7 @@ struct TableRow {
 
 double rank_of(const ComparedTensor& tensor) {
   const double over = tensor.over_limit();
-  const bool has_number = tensor.limit > 0.0 && std::isfinite(over);
+  const bool has_number = tensor.limit.value_or(0.0) > 0.0 && std::isfinite(over);
   return profiler::is_fault(tensor.verdict) && !has_number ? 1e300 : over;
 }
 
@@ -113,7 +113,7 @@ void add_error_columns(std::size_t i, const std::string& suffix, Columns& column
                 return fmt::format("{:.2e}", tensor.relative);
               }));
   columns.add("limit" + suffix, 10, of_pair(i, [](const ComparedTensor& tensor) {
-                return fmt::format("{:.2e}", tensor.limit);
+                return tensor.limit ? fmt::format("{:.2e}", *tensor.limit) : "none";
               }));
   columns.add("over" + suffix, 9, of_pair(i, [](const ComparedTensor& tensor) {
                 return fmt::format("{:.3g}", tensor.over_limit());

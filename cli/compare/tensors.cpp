@@ -42,7 +42,7 @@ Json tensor_json(const ComparedTensor& tensor, const Trace& a) {
                             {"not_finite_a", not_finite_json(tensor.statistics_a)},
                             {"not_finite_b", not_finite_json(tensor.statistics_b)},
                             {"error", tensor.relative},
-                            {"limit", tensor.limit},
+                            {"limit", optional_json(tensor.limit)},
                             {"error_a", optional_json(tensor.error_a)},
                             {"error_b", optional_json(tensor.error_b)},
                             {"verdict", name_of(tensor.verdict)}});
@@ -73,7 +73,7 @@ std::string error_text(const ComparedTensor& tensor, const Trace& a, const Trace
       return fmt::format("A has {}; {} has {}", bad_text(tensor.statistics_a), pair.name,
                          bad_text(tensor.statistics_b));
     default:
-      return fmt::format("error {:.2e}, limit {:.2e}", tensor.relative, tensor.limit);
+      return fmt::format("error {:.2e}, limit {:.2e}", tensor.relative, tensor.limit.value());
   }
 }
 

@@ -80,8 +80,9 @@ void complete(BisectedRun& side, const std::vector<std::int64_t>& steps,
 
 void note_limits(const TensorComparison& both, BisectedRun& a, BisectedRun& b) {
   for (const profiler::ComparedTensor& tensor : both.tensors) {
-    a.limits.insert_or_assign(tensor.row_a, tensor.limit);
-    b.limits.insert_or_assign(tensor.row_b, tensor.limit);
+    if (!tensor.limit) continue;
+    a.limits.insert_or_assign(tensor.row_a, *tensor.limit);
+    b.limits.insert_or_assign(tensor.row_b, *tensor.limit);
   }
 }
 

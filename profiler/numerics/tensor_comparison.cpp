@@ -247,15 +247,18 @@ class Comparer {
       if (has_kink(a.op) || has_kink(b.op)) tensor.kink_flips = tensor.elements->sign_flips;
     }
     tensor.relative = norm > 0.0 ? error / norm : 0.0;
-    tensor.limit = is_integer(a) ? 0.0 : limits_.of(a, norm, move_of(tensor));
+    if (a.kind != TraceKind::kOwn) {
+      tensor.limit = is_integer(a) ? 0.0 : limits_.of(a, norm, move_of(tensor));
+    }
     if (const auto truth = limits_.truth(a)) {
       tensor.error_a = limits_.error_from_truth(*truth, a_.trace().sketch(tensor.row_a));
       tensor.error_b = limits_.error_from_truth(*truth, b_.trace().sketch(tensor.row_b));
     }
     const bool same = tensor.relative == 0.0;
-    tensor.verdict = same                              ? TensorVerdict::kSame
-                     : tensor.relative <= tensor.limit ? TensorVerdict::kWithin
-                                                       : TensorVerdict::kBeyond;
+    tensor.verdict = same                               ? TensorVerdict::kSame
+                     : !tensor.limit                    ? TensorVerdict::kUnjudged
+                     : tensor.relative <= *tensor.limit ? TensorVerdict::kWithin
+                                                        : TensorVerdict::kBeyond;
   }
 
   // How far a parameter went in the step, in the trace where it went further; none where neither
@@ -302,7 +305,8 @@ class Comparer {
 }  // namespace
 
 std::string_view name_of(TensorVerdict verdict) {
-  constexpr std::string_view kNames[] = {"same", "within", "beyond", "special", "shape"};
+  constexpr std::string_view kNames[] = {"same",   "within",  "unjudged",
+                                         "beyond", "special", "shape"};
   return kNames[static_cast<std::size_t>(verdict)];
 }
 

@@ -6,7 +6,8 @@
 // times the noise that was measured, and at least 8 times 2^-23; of gradients also 8 * 1e-8 of the
 // norm of all gradients, which settles those that vanish in exact arithmetic. Rounding adds up, so
 // some steps behind what both began with alike the limit is so many times that. Without an oracle
-// noise is taken to be kUnmeasuredNoise. docs/numerics.md says why.
+// noise is taken to be kUnmeasuredNoise. A value that an engine alone has is of no limit: nobody
+// measured its noise, and a mistake in it shows in what is made of it. docs/numerics.md says why.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +27,12 @@ inline constexpr double kUnmeasuredNoise = 2e-6;
 inline constexpr double kOfAllGradients = 1e-8;  // of the norm of all
 
 enum class TensorVerdict : std::uint8_t {
-  kSame,     // bits, or all that sketches and statistics show
-  kWithin,   // its limit
-  kBeyond,   // its limit
-  kSpecial,  // NaN or infinities are not in both alike
-  kShape,    // the numbers of elements differ
+  kSame,      // bits, or all that sketches and statistics show
+  kWithin,    // its limit
+  kUnjudged,  // differs, and has no limit
+  kBeyond,    // its limit
+  kSpecial,   // NaN or infinities are not in both alike
+  kShape,     // the numbers of elements differ
 };
 std::string_view name_of(TensorVerdict verdict);
 inline bool is_fault(TensorVerdict verdict) { return verdict >= TensorVerdict::kBeyond; }
@@ -41,8 +43,8 @@ struct ComparedTensor {
   std::string key;  // as A has it
   TensorStatistics statistics_a = {};
   TensorStatistics statistics_b = {};
-  double relative = 0.0;  // error
-  double limit = 0.0;     // of it
+  double relative = 0.0;             // error
+  std::optional<double> limit = {};  // of it; none: of a value that an engine alone has
   TensorVerdict verdict = TensorVerdict::kSame;
   // From the truth, where the oracle has it: relative errors of A and of B.
   std::optional<double> error_a = {};
@@ -53,7 +55,7 @@ struct ComparedTensor {
   // Where an op with a kink at 0 made it and all elements are there: those on other sides of it.
   std::optional<std::int64_t> kink_flips = {};
 
-  double over_limit() const { return limit > 0.0 ? relative / limit : 0.0; }
+  double over_limit() const { return limit && *limit > 0.0 ? relative / *limit : 0.0; }
 };
 
 struct TensorComparison {

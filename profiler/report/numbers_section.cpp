@@ -35,6 +35,10 @@ double shown_error(const ComparedTensor& tensor) {
   return has_number ? tensor.relative : std::numeric_limits<double>::infinity();
 }
 
+std::string limit_text(const ComparedTensor& tensor) {
+  return tensor.limit ? fmt::format("{:.2e}", *tensor.limit) : "none";
+}
+
 void add_pair(const Trace& a, const TensorComparison& both, const std::string& group,
               std::vector<Compared>& cells) {
   for (const ComparedTensor& tensor : both.tensors) {
@@ -46,8 +50,9 @@ void add_pair(const Trace& a, const TensorComparison& both, const std::string& g
          .error = shown_error(tensor),
          .over = is_fault(tensor.verdict) ? 1.0 + tensor.over_limit() : tensor.over_limit(),
          .is_beyond = is_fault(tensor.verdict),
-         .title = fmt::format("{}, step {}, {}: error {:.2e}, limit {:.2e}, {}", group, row.step,
-                              tensor.key, tensor.relative, tensor.limit, name_of(tensor.verdict))});
+         .title =
+             fmt::format("{}, step {}, {}: error {:.2e}, limit {}, {}", group, row.step, tensor.key,
+                         tensor.relative, limit_text(tensor), name_of(tensor.verdict))});
   }
 }
 

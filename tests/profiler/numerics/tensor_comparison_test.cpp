@@ -83,7 +83,7 @@ TEST_CASE("compare: limits are eight times the noise that was measured") {
   CHECK(within.faults() == 0);
   CHECK(tensor_of(within, "act:y").verdict == TensorVerdict::kWithin);
   CHECK(tensor_of(within, "act:y").relative == doctest::Approx(6e-6).epsilon(0.25));
-  CHECK(tensor_of(within, "act:y").limit == doctest::Approx(8e-6));
+  CHECK(tensor_of(within, "act:y").limit.value() == doctest::Approx(8e-6));
   const TensorComparison beyond = compared({}, {.error = 12e-6, .gradient_error = 24e-6});
   REQUIRE(beyond.first.has_value());
   CHECK(beyond.tensors[*beyond.first].key == "act:y");
@@ -102,7 +102,7 @@ TEST_CASE("compare: without an oracle limits are of usual noise") {
   const TensorComparison both = compared({.oracle = false}, {.error = 1e-3, .oracle = false});
   CHECK_FALSE(both.measured);
   REQUIRE(both.first.has_value());
-  CHECK(both.tensors[*both.first].limit == doctest::Approx(8 * kUnmeasuredNoise));
+  CHECK(both.tensors[*both.first].limit.value() == doctest::Approx(8 * kUnmeasuredNoise));
 }
 
 TEST_CASE("compare: what one trace alone has is named, with or without a fate") {
@@ -149,6 +149,32 @@ TEST_CASE("compare: an engine's own values are held against those of the same pr
   CHECK(other.tensors.size() == 1);
   CHECK_FALSE(other.first.has_value());
   CHECK(other.only_a.empty());
+}
+
+// As the log-sum-exp of log-probabilities, which is 0 but for rounding.
+TEST_CASE("compare: an engine's own value is of no limit, and a fault for NaN and shape alone") {
+  const auto verdict_of = [](const std::vector<float>& of_a, const std::vector<float>& of_b) {
+    const TraceFolder folders[2];
+    for (const bool other : {false, true}) {
+      TraceWriter writer(folders[other ? 1 : 0].folder(), {.producer = "test", .version = "1"});
+      add_row(writer, row(TraceKind::kActivation, "x", TracePhase::kForward), numbers(0.0, 2));
+      add_row(writer, row(TraceKind::kOwn, "CrossEntropy:1", TracePhase::kForward),
+              other ? of_b : of_a);
+      writer.sync();
+    }
+    const TensorComparison both =
+        compare_tensors(Trace::open(folders[0].path), Trace::open(folders[1].path));
+    const ComparedTensor& tensor = tensor_of(both, "own:CrossEntropy:1");
+    CHECK_FALSE(tensor.limit.has_value());
+    CHECK(tensor.over_limit() == 0.0);
+    CHECK(both.first.has_value() == is_fault(tensor.verdict));
+    return tensor.verdict;
+  };
+  CHECK(verdict_of({1e-7F, -6e-8F}, {1e-7F, -6e-8F}) == TensorVerdict::kSame);
+  CHECK(verdict_of({1e-7F, -6e-8F}, {-1e-7F, 0.0F}) == TensorVerdict::kUnjudged);
+  CHECK_FALSE(is_fault(TensorVerdict::kUnjudged));
+  CHECK(verdict_of({1e-7F, -6e-8F}, {1e-7F, NAN}) == TensorVerdict::kSpecial);
+  CHECK(verdict_of({1e-7F, -6e-8F}, {1e-7F}) == TensorVerdict::kShape);
 }
 
 TEST_CASE("compare: other models, batches and steps are refused with the difference") {
@@ -291,8 +317,8 @@ TEST_CASE("compare: a gradient that overflows does not widen the limits of the o
       compared_gradients({}, {.other = 1.001F}, {.w = overflows, .noise = 1e300});
   const ComparedTensor& other = tensor_of(both, "grad:other");
   CHECK(other.verdict == TensorVerdict::kBeyond);
-  CHECK(other.limit < 1e-5);
-  CHECK(std::isfinite(tensor_of(both, "grad:w").limit));
+  CHECK(other.limit.value() < 1e-5);
+  CHECK(std::isfinite(tensor_of(both, "grad:w").limit.value()));
 }
 
 TEST_CASE("compare: signs show the kinks of the Relu family, and no others") {
