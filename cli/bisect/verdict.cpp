@@ -8,7 +8,7 @@
 #include "cli/bisect/fault_text.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "profiler/numerics/tensor_comparison.h"
+#include "profiler/numerics/tensor_limits.h"
 
 namespace trainscope {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "kernels/api/dtype.h"
-#include "profiler/numerics/tensor_comparison.h"
+#include "profiler/numerics/tensor_limits.h"
 
 namespace trainscope {
 

@@ -22,10 +22,6 @@
 
 namespace trainscope::profiler {
 
-inline constexpr double kNoiseFactor = 8.0;
-inline constexpr double kUnmeasuredNoise = 2e-6;
-inline constexpr double kOfAllGradients = 1e-8;  // of the norm of all
-
 enum class TensorVerdict : std::uint8_t {
   kSame,      // bits, or all that sketches and statistics show
   kWithin,    // its limit

@@ -5,6 +5,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/safetensors.h"
+#include "profiler/numerics/tensor_limits.h"
 #include "tests/profiler/numerics/trace_tools.h"
 
 namespace trainscope::profiler {
