@@ -74,10 +74,17 @@ double TensorLimits::noise_of(const TraceRow& row, double norm) const {
   }
   const auto found = noise_.find(row.key());
   if (found == noise_.end()) return kUnmeasuredNoise;
-  const auto truth = rows_.find(row.key());
-  const bool vanishes = found->second > kNothingButNoise && truth != rows_.end();
-  if (!vanishes) return found->second;
-  return found->second * oracle_->rows()[truth->second].statistics.l2 / norm;
+  const std::optional<double> absolute = noise_norm(row.key());
+  return absolute ? *absolute / norm : found->second;
+}
+
+std::optional<double> TensorLimits::noise_norm(const std::string& key) const {
+  const auto noise = noise_.find(key);
+  const auto truth = rows_.find(key);
+  if (noise == noise_.end() || truth == rows_.end()) return std::nullopt;
+  const double l2 = oracle_->rows()[truth->second].statistics.l2;
+  if (l2 == 0.0) return noise->second;
+  return noise->second > kNothingButNoise ? std::optional(noise->second * l2) : std::nullopt;
 }
 
 bool TensorLimits::vanishes(const std::string& parameter) const {

@@ -31,6 +31,8 @@ class TensorLimits {
 
  private:
   double noise_of(const TraceRow& row, double norm) const;
+  // The norm of the noise of a tensor that is nothing else.
+  std::optional<double> noise_norm(const std::string& key) const;
   // Whether a parameter's gradient is nothing but rounding.
   bool vanishes(const std::string& parameter) const;
 

@@ -74,7 +74,7 @@ struct TraceName {
 };
 
 // What rounding makes of a tensor: the L2 error of f32 over the L2 norm, the largest of several
-// orders of the batch.
+// orders of the batch. Where the norm is 0 it is the error itself.
 struct TraceNoise {
   std::string key;
   double relative = 0.0;

@@ -86,7 +86,7 @@ std::optional<double> TensorNoise::error(const Elements& exact, std::span<const 
   if (finite.left_out != exact.finite.left_out) return std::nullopt;
   const double apart = profiler::estimated_distance(finite.sketch, exact.finite.sketch);
   if (apart == 0.0) return 0.0;
-  const double relative = apart / exact.l2;
+  const double relative = whole_.l2 > 0.0 ? apart / exact.l2 : apart;
   return std::isfinite(relative) ? std::optional(relative) : std::nullopt;
 }
 

@@ -34,9 +34,9 @@ inline constexpr double kMostNoise = 1e-2;
 // stand for it.
 inline constexpr std::int64_t kHeadElements = std::int64_t{1} << 18;
 
-// Errors are relative L2 norms, estimated from sketches. One is known where as many elements are
-// finite as of the exact tensor, and where it is finite itself: the rest of a tensor that overflows
-// says nothing of rounding.
+// Errors are relative L2 norms, estimated from sketches; of an exact tensor of zeros they are the
+// norms themselves. One is known where as many elements are finite as of the exact tensor, and
+// where it is finite itself: the rest of a tensor that overflows says nothing of rounding.
 class TensorNoise {
  public:
   // `summary`: of the exact elements, divided.

@@ -19,7 +19,8 @@ struct OracleRow {
   profiler::TraceRow row;  // without step and micro-batch; dtype f64
   profiler::Sketch sketch{};
   // The largest L2 error of f32 over the L2 norm, of the batch as it is and of its examples in
-  // three other orders (TensorNoise). None: it is not known, as elements overflow.
+  // three other orders (TensorNoise); where the norm is 0 the error itself. None: it is not known,
+  // as elements overflow.
   std::optional<double> noise = {};
 };
 

@@ -311,6 +311,31 @@ TEST_CASE("compare: a gradient that vanishes may be any rounding, and nothing la
         TensorVerdict::kBeyond);
 }
 
+// The oracle has a norm of rounding for it, as 0 has no share.
+TEST_CASE("compare: a value that is 0 in f64 may be any rounding, and nothing larger") {
+  const auto verdict_of = [](float of_a, float of_b) {
+    const TraceFolder folders[2];
+    const TraceRow value = row(TraceKind::kActivation, "x", TracePhase::kForward);
+    for (const bool other : {false, true}) {
+      TraceWriter writer(folders[other ? 1 : 0].folder(), {.producer = "test", .version = "1"});
+      add_row(writer, value, std::vector<float>(100, other ? of_b : of_a));
+      writer.sync();
+    }
+    TraceWriter truth(folders[0].folder().make(kTraceOracleFolder),
+                      {.producer = "f64", .version = "1"});
+    add_row(truth, value, std::vector<float>(100, 0.0F));
+    truth.write_noise({{.key = "act:x", .relative = 1e-6}});  // 1e-7 each
+    truth.sync();
+    const TensorComparison both =
+        compare_tensors(Trace::open(folders[0].path), Trace::open(folders[1].path));
+    return tensor_of(both, "act:x").verdict;
+  };
+  CHECK(verdict_of(1e-7F, -2e-7F) == TensorVerdict::kWithin);
+  CHECK(verdict_of(0.0F, 2e-7F) == TensorVerdict::kWithin);
+  CHECK(verdict_of(1e-7F, 1e-5F) == TensorVerdict::kBeyond);
+  CHECK(verdict_of(1e-3F, 0.0F) == TensorVerdict::kBeyond);
+}
+
 TEST_CASE("compare: a gradient that overflows does not widen the limits of the others") {
   std::vector<float> overflows(100, 3e38F);
   overflows[3] = INFINITY;

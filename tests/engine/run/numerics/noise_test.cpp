@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -138,6 +139,29 @@ TEST_CASE("noise: one element, zeros and no elements") {
     noise.measure({zeros}, backwards(), true);
     CHECK(noise.largest() == std::optional(0.0));
   }
+}
+
+// Terms that cancel in f64, and not in f32.
+TEST_CASE("noise: of what is 0 the error itself") {
+  const Tensor zeros({.dtype = DType::kF64, .shape = {kExamples, 16}});
+  Tensor rounded = zeros;
+  for (double& x : rounded.values<double>()) x = 1e-7;
+  TensorNoise noise = noise_of(zeros);
+  noise.measure({rounded});
+  REQUIRE(noise.largest().has_value());
+  CHECK(*noise.largest() == doctest::Approx(1e-7 * std::sqrt(kExamples * 16.0)).epsilon(0.25));
+}
+
+TEST_CASE("noise: a head of zeros says nothing of the rest") {
+  Tensor exact = numbers(4 * kHeadElements);
+  std::ranges::fill(exact.values<double>().first(kHeadElements), 0.0);
+  Tensor rounded = with_errors(exact, {.tail = 1e-6});
+  // By itself it has an error as large as the share that all of it has.
+  rounded.values<double>()[0] = 1e-6;
+  TensorNoise noise = noise_of(exact);
+  noise.measure({rounded});
+  noise.measure({reordered(with_errors(exact, {.tail = 3e-6}), 0, backwards())}, backwards(), true);
+  CHECK(*noise.largest() == doctest::Approx(3e-6).epsilon(0.25));
 }
 
 TEST_CASE("noise: a gradient is divided by its loss scale") {
