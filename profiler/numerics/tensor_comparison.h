@@ -6,8 +6,9 @@
 // times the noise that was measured, and at least 8 times 2^-23; of gradients also 8 * 1e-8 of the
 // norm of all gradients, which settles those that vanish in exact arithmetic. Rounding adds up, so
 // some steps behind what both began with alike the limit is so many times that. Without an oracle
-// noise is taken to be kUnmeasuredNoise. A value that an engine alone has is of no limit: nobody
-// measured its noise, and a mistake in it shows in what is made of it. docs/numerics.md says why.
+// noise is taken to be kUnmeasuredNoise, and gradients are those of both traces. A value that an
+// engine alone has is of no limit: nobody measured its noise, and a mistake in it shows in what is
+// made of it. docs/numerics.md says why.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace trainscope::profiler {
 namespace {
@@ -22,18 +23,51 @@ bool is_finite(const TensorStatistics& statistics) {
          statistics.l2 < std::numeric_limits<double>::max();
 }
 
+using NormsByStep = std::map<std::pair<std::int64_t, std::int64_t>, GradientNorms>;
+
+NormsByStep gradients_of(const Trace& trace) {
+  NormsByStep norms;
+  for (const TraceRow& row : trace.rows()) {
+    if (row.kind == TraceKind::kGradient) norms[{row.step, row.micro_batch}].add(row);
+  }
+  return norms;
+}
+
 }  // namespace
+
+void GradientNorms::add(const TraceRow& gradient) {
+  if (!is_finite(gradient.statistics)) return;
+  const double l2 = gradient.statistics.l2;
+  of_each_.emplace(gradient.value, l2);
+  of_all_ = std::hypot(of_all_, l2);
+}
+
+void GradientNorms::take_larger(const GradientNorms& other) {
+  for (const auto& [parameter, l2] : other.of_each_) {
+    double& larger = of_each_[parameter];
+    larger = std::max(larger, l2);
+  }
+  of_all_ = std::max(of_all_, other.of_all_);
+}
+
+bool GradientNorms::vanishes(const std::string& parameter) const {
+  const auto found = of_each_.find(parameter);
+  return found != of_each_.end() && found->second < 1e-6 * of_all_;
+}
 
 TensorLimits::TensorLimits(const Trace& a, const Trace& b, std::int64_t begun) : begun_(begun) {
   oracle_ = a.oracle();
   if (!oracle_) oracle_ = b.oracle();
-  if (!oracle_) return;
+  if (!oracle_) {
+    gradients_ = gradients_of(a);
+    for (const auto& [place, norms] : gradients_of(b)) gradients_[place].take_larger(norms);
+    return;
+  }
   for (std::size_t i = 0; i < oracle_->rows().size(); ++i) {
     const TraceRow& row = oracle_->rows()[i];
     rows_.emplace(row.key(), i);
     step_ = row.step;
-    const bool counts = row.kind == TraceKind::kGradient && is_finite(row.statistics);
-    if (counts) all_gradients_ = std::hypot(all_gradients_, row.statistics.l2);
+    if (row.kind == TraceKind::kGradient) true_gradients_.add(row);
   }
   for (const TraceNoise& noise : oracle_->noise()) noise_.emplace(noise.key, noise.relative);
 }
@@ -55,14 +89,15 @@ double TensorLimits::of(const TraceRow& row, double norm, std::optional<double> 
   double limit = kNoiseFactor * std::max(noise_of(row, norm), kRounding);
   const bool is_gradient =
       row.kind == TraceKind::kGradient || row.kind == TraceKind::kActivationGradient;
+  const GradientNorms& gradients = gradients_at(row);
   if (is_gradient) {
-    limit = std::max(limit, kNoiseFactor * kOfAllGradients * all_gradients_ / norm);
+    limit = std::max(limit, kNoiseFactor * kOfAllGradients * gradients.of_all() / norm);
   }
   if (row.kind == TraceKind::kParameter) {
     limit = kNoiseFactor * kRounding;
     // Of an unknown move: some hundredths of the parameter.
     const double moved = move.value_or(1e-2 * norm) / norm;
-    limit += (vanishes(row.value) ? 2.0 : kMoveNoise) * moved;
+    limit += (gradients.vanishes(row.value) ? 2.0 : kMoveNoise) * moved;
   }
   return steps * (std::isfinite(limit) ? limit : kNoiseFactor * kUnmeasuredNoise);
 }
@@ -87,10 +122,9 @@ std::optional<double> TensorLimits::noise_norm(const std::string& key) const {
   return noise->second > kNothingButNoise ? std::optional(noise->second * l2) : std::nullopt;
 }
 
-bool TensorLimits::vanishes(const std::string& parameter) const {
-  const auto found = rows_.find("grad:" + parameter);
-  if (found == rows_.end()) return false;
-  return oracle_->rows()[found->second].statistics.l2 < 1e-6 * all_gradients_;
+const GradientNorms& TensorLimits::gradients_at(const TraceRow& row) const {
+  const auto found = gradients_.find({row.step, row.micro_batch});
+  return found == gradients_.end() ? true_gradients_ : found->second;
 }
 
 }  // namespace trainscope::profiler

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "profiler/numerics/trace.h"
 
@@ -13,6 +15,23 @@ namespace trainscope::profiler {
 inline constexpr double kNoiseFactor = 8.0;
 inline constexpr double kUnmeasuredNoise = 2e-6;
 inline constexpr double kOfAllGradients = 1e-8;  // of the norm of all
+
+// L2 norms of the gradients of one micro-batch.
+class GradientNorms {
+ public:
+  // Of elements that are all finite; others say nothing.
+  void add(const TraceRow& gradient);
+  // The larger one of each norm.
+  void take_larger(const GradientNorms& other);
+
+  double of_all() const { return of_all_; }
+  // Whether a parameter's gradient is nothing but rounding.
+  bool vanishes(const std::string& parameter) const;
+
+ private:
+  std::unordered_map<std::string, double> of_each_;  // by parameter
+  double of_all_ = 0.0;
+};
 
 class TensorLimits {
  public:
@@ -33,15 +52,17 @@ class TensorLimits {
   double noise_of(const TraceRow& row, double norm) const;
   // The norm of the noise of a tensor that is nothing else.
   std::optional<double> noise_norm(const std::string& key) const;
-  // Whether a parameter's gradient is nothing but rounding.
-  bool vanishes(const std::string& parameter) const;
+  // The oracle's, of whichever step; else what both traces have of this one.
+  const GradientNorms& gradients_at(const TraceRow& row) const;
 
   std::int64_t begun_;
   std::optional<Trace> oracle_;
   std::unordered_map<std::string, std::size_t> rows_;
   std::unordered_map<std::string, double> noise_;
   std::int64_t step_ = 0;
-  double all_gradients_ = 0.0;
+  GradientNorms true_gradients_;
+  // Without an oracle: by step and micro-batch.
+  std::map<std::pair<std::int64_t, std::int64_t>, GradientNorms> gradients_;
 };
 
 }  // namespace trainscope::profiler

@@ -347,6 +347,40 @@ TEST_CASE("compare: a gradient that overflows does not widen the limits of the o
   CHECK(std::isfinite(tensor_of(both, "grad:w").limit.value()));
 }
 
+// A step of two engines of which none has an oracle: a weight, and a bias whose gradient is this.
+TensorComparison compared_biases(float gradient_of_a, float gradient_of_b) {
+  const TraceFolder folders[2];
+  for (const bool other : {false, true}) {
+    TraceWriter writer(folders[other ? 1 : 0].folder(), {.producer = "test", .version = "1"});
+    const float gradient = other ? gradient_of_b : gradient_of_a;
+    const auto add = [&](std::int64_t step, TraceKind kind, const std::string& value, float each) {
+      TraceRow added = row(kind, value, TracePhase::kUpdate);
+      added.step = step;
+      add_row(writer, added, std::vector<float>(100, each));
+    };
+    add(0, TraceKind::kParameter, "bias", 0.0F);
+    add_row(writer, row(TraceKind::kActivation, "x", TracePhase::kForward), numbers(0.0, 2));
+    add(1, TraceKind::kGradient, "w", 1.0F);
+    add(1, TraceKind::kGradient, "bias", gradient);
+    add(1, TraceKind::kParameter, "bias", gradient > 0.0F ? -1e-3F : 1e-3F);  // as Adam moves it
+    writer.sync();
+  }
+  return compare_tensors(Trace::open(folders[0].path), Trace::open(folders[1].path));
+}
+
+TEST_CASE("compare: without an oracle a gradient vanishes beside all others") {
+  const TensorComparison rounding = compared_biases(1e-9F, -2e-9F);
+  CHECK_FALSE(rounding.measured);
+  CHECK(tensor_of(rounding, "grad:bias").verdict == TensorVerdict::kWithin);
+  CHECK(rounding.faults() == 0);  // whichever way the bias went
+  for (const bool in_a : {true, false}) {
+    const TensorComparison larger =
+        in_a ? compared_biases(1e-3F, -1e-9F) : compared_biases(1e-9F, -1e-3F);
+    CHECK(tensor_of(larger, "grad:bias").verdict == TensorVerdict::kBeyond);
+    CHECK(larger.faults() == 2);
+  }
+}
+
 TEST_CASE("compare: signs show the kinks of the Relu family, and no others") {
   for (const std::string_view op : {"Relu", "LeakyRelu", "PRelu", "BiasRelu"}) CHECK(has_kink(op));
   for (const std::string_view op : {"Clip", "Max", "Min", "HardSigmoid", "HardSwish", "Gelu", ""}) {
