@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 namespace trainscope::profiler {
@@ -16,11 +18,26 @@ constexpr double kMoveNoise = 1e-3;
 // Of a tensor with more noise than this little is left but rounding, which is as large in another
 // run whatever else the tensor holds there: its noise is a norm, not a share of the tensor's.
 constexpr double kNothingButNoise = 1e-2;
+// Noise of which the limit is above all errors: two tensors are not further apart than twice the
+// larger norm.
+constexpr double kAnyError = 1.0;
 
 // Whether a tensor has a norm: no element that is not finite, nor one that is too large to square.
 bool is_finite(const TensorStatistics& statistics) {
   return statistics.finite() == statistics.count &&
          statistics.l2 < std::numeric_limits<double>::max();
+}
+
+// The power of a gradient of which a state is a mean, as its name says
+// ("ai.trainscope.adamw.v/PARAMETER"). 0: of none that is known, or none of its size, as RMSprop's
+// momentum, a mean of moves.
+int power_of_gradient(std::string_view state) {
+  constexpr std::pair<std::string_view, int> kPowers[] = {
+      {".m", 1}, {"sgd.momentum", 1}, {"rmsprop.mean", 1}, {".v", 2}, {"rmsprop.square", 2}};
+  const std::string_view moment = state.substr(0, state.find('/'));
+  const auto found = std::ranges::find_if(
+      kPowers, [&](const auto& power) { return moment.ends_with(power.first); });
+  return found == std::end(kPowers) ? 0 : found->second;
 }
 
 using NormsByStep = std::map<std::pair<std::int64_t, std::int64_t>, GradientNorms>;
@@ -50,9 +67,13 @@ void GradientNorms::take_larger(const GradientNorms& other) {
   of_all_ = std::max(of_all_, other.of_all_);
 }
 
-bool GradientNorms::vanishes(const std::string& parameter) const {
+double GradientNorms::of(const std::string& parameter) const {
   const auto found = of_each_.find(parameter);
-  return found != of_each_.end() && found->second < 1e-6 * of_all_;
+  return found == of_each_.end() ? 0.0 : found->second;
+}
+
+bool GradientNorms::vanishes(const std::string& parameter) const {
+  return of_each_.contains(parameter) && of(parameter) < 1e-6 * of_all_;
 }
 
 TensorLimits::TensorLimits(const Trace& a, const Trace& b, std::int64_t begun) : begun_(begun) {
@@ -103,14 +124,30 @@ double TensorLimits::of(const TraceRow& row, double norm, std::optional<double> 
 }
 
 double TensorLimits::noise_of(const TraceRow& row, double norm) const {
-  if (row.kind == TraceKind::kState) {  // a moment: of a gradient, or its square
-    const auto found = noise_.find("grad:" + row.value.substr(row.value.find('/') + 1));
-    return 2.0 * (found == noise_.end() ? kUnmeasuredNoise : found->second);
-  }
+  if (row.kind == TraceKind::kState) return noise_of_moment(row, norm);
   const auto found = noise_.find(row.key());
   if (found == noise_.end()) return kUnmeasuredNoise;
   const std::optional<double> absolute = noise_norm(row.key());
   return absolute ? *absolute / norm : found->second;
+}
+
+double TensorLimits::noise_of_moment(const TraceRow& row, double norm) const {
+  const std::string parameter = row.value.substr(row.value.find('/') + 1);
+  const std::string gradient = "grad:" + parameter;
+  const GradientNorms& gradients = gradients_at(row);
+  const double of_all = kOfAllGradients * gradients.of_all();
+  const std::optional<double> measured = noise_norm(gradient);
+  if (measured || gradients.vanishes(parameter)) {
+    const double noise = std::max(measured.value_or(0.0), of_all);
+    const int power = row.step - begun_ > 1 ? 0 : power_of_gradient(row.value);
+    if (power == 1) return 2.0 * noise / norm;
+    // (g + noise)^2 is apart from g^2 by so much.
+    return power == 2 ? noise * (2.0 * std::sqrt(norm) + noise) / norm : kAnyError;
+  }
+  const auto found = noise_.find(gradient);
+  const double share = found == noise_.end() ? kUnmeasuredNoise : found->second;
+  const double l2 = gradients.of(parameter);
+  return 2.0 * (l2 > 0.0 ? std::max(share, of_all / l2) : share);
 }
 
 std::optional<double> TensorLimits::noise_norm(const std::string& key) const {

@@ -25,6 +25,8 @@ class GradientNorms {
   void take_larger(const GradientNorms& other);
 
   double of_all() const { return of_all_; }
+  // Of a parameter's; 0 where it is not known.
+  double of(const std::string& parameter) const;
   // Whether a parameter's gradient is nothing but rounding.
   bool vanishes(const std::string& parameter) const;
 
@@ -50,6 +52,8 @@ class TensorLimits {
 
  private:
   double noise_of(const TraceRow& row, double norm) const;
+  // Of what an optimizer keeps of a gradient.
+  double noise_of_moment(const TraceRow& row, double norm) const;
   // The norm of the noise of a tensor that is nothing else.
   std::optional<double> noise_norm(const std::string& key) const;
   // The oracle's, of whichever step; else what both traces have of this one.
