@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -130,10 +132,9 @@ StepLimits judge_step(const Invocation& invocation, const Pair& pair, const Inde
         replayed_step(invocation, pair, step, std::move(begin.tensors), scratch.path());
     take(replay, compare_tensors(replay, pair.other.trace, step - 1), pair, step, both);
   } catch (const Error& error) {
-    const bool is_of_runs = error.code() == ErrorCode::kUsage ||
-                            error.code() == ErrorCode::kBadInput ||
-                            error.code() == ErrorCode::kNoDevice;
-    if (!is_of_runs) throw;
+    constexpr ErrorCode kOfRuns[] = {ErrorCode::kUsage, ErrorCode::kBadInput, ErrorCode::kNoDevice,
+                                     ErrorCode::kOutOfMemory, ErrorCode::kIo};
+    if (std::ranges::find(kOfRuns, error.code()) == std::end(kOfRuns)) throw;
     return {.step = step,
             .why_not = fmt::format("{} cannot run again: {}", pair.run.name, error.message())};
   }

@@ -153,6 +153,30 @@ TEST_CASE("compare: a run that would not have its bits again is not run again") 
   CHECK(text_has(limits.at("why_not").as_string(), "the program was 9"));
 }
 
+TEST_CASE("compare: a run whose model is gone is compared by the number of steps") {
+  const TemporaryFolder folder;
+  const std::filesystem::path model = folder / "model.onnx";
+  std::filesystem::copy_file(test_model("mlp/model.onnx"), model);
+  const auto trained = [&](const std::string& name) {
+    const std::string to = (folder / name).string();
+    const Finished finished =
+        run({"train", model.string(), "--data", "synthetic", "--steps", "2", "--quiet",
+             "--record-numerics", "--record-steps", "1,2", "--record-full", "*", "--run-dir", to});
+    CAPTURE(finished.err);
+    REQUIRE(finished.exit_code == 0);
+    return to;
+  };
+  const std::string a = trained("a");
+  const std::string b = trained("b");
+  CHECK(compared(a, b, 0).at("limits").at(1).at("replayed").as_string() == "A");
+  REQUIRE(std::filesystem::remove(model));
+  const Json limits = compared(a, b, 0).at("limits").at(1);
+  CHECK(limits.at("replayed").is_null());
+  CHECK(limits.at("times").as_int() == 2);
+  CHECK(text_has(limits.at("why_not").as_string(), "A cannot run again"));
+  CHECK(text_has(limits.at("why_not").as_string(), "model.onnx"));
+}
+
 TEST_CASE("compare: traces of engines that are no runs") {
   const std::string traces = std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/numerics/";
   const Json facts = compared(traces + "mlp-trainscope", traces + "mlp-pytorch", 0);
