@@ -130,7 +130,9 @@ StepLimits judge_step(const Invocation& invocation, const Pair& pair, const Inde
     const ScratchFolder scratch;
     const Trace replay =
         replayed_step(invocation, pair, step, std::move(begin.tensors), scratch.path());
-    take(replay, compare_tensors(replay, pair.other.trace, step - 1), pair, step, both);
+    const TensorComparison again = compare_tensors(replay, pair.other.trace, step - 1,
+                                                   {.a = pair.run.name, .b = pair.other.name});
+    take(replay, again, pair, step, both);
   } catch (const Error& error) {
     constexpr ErrorCode kOfRuns[] = {ErrorCode::kUsage, ErrorCode::kBadInput, ErrorCode::kNoDevice,
                                      ErrorCode::kOutOfMemory, ErrorCode::kIo};

@@ -141,7 +141,8 @@ Outcome compare_numerics(const std::vector<TracedSide>& sides, const Invocation&
   std::vector<TracePair> pairs;
   for (std::size_t i = 1; i < sides.size(); ++i) {
     const TracedSide& other = sides[i];
-    TensorComparison both = profiler::compare_tensors(a, other.trace);
+    TensorComparison both =
+        profiler::compare_tensors(a, other.trace, 0, {.a = sides.front().name, .b = other.name});
     std::vector<StepLimits> limits = settings.on("replay")
                                          ? judge_by_replay(invocation, sides.front(), other, both)
                                          : limits_by_count(both);

@@ -29,21 +29,22 @@ std::vector<std::int64_t> common_steps(const Trace& a, const Trace& b) {
       .hint("record the same steps: --record-steps");
 }
 
-// What both say that they read.
-void check_inputs(const IndexedTrace& a, const IndexedTrace& b, std::int64_t step) {
+// What both say that they read in these steps, ascending.
+void check_inputs(const IndexedTrace& a, const IndexedTrace& b,
+                  const std::vector<std::int64_t>& steps, const SideNames& names) {
   for (std::size_t i = 0; i < a.trace().rows().size(); ++i) {
     const TraceRow& row = a.row(i);
-    if (row.kind != TraceKind::kInput || row.step != step) continue;
-    const auto other = b.find(step, row.micro_batch, row.key());
+    if (row.kind != TraceKind::kInput || !std::ranges::binary_search(steps, row.step)) continue;
+    const auto other = b.find(row.step, row.micro_batch, row.key());
     if (!other) continue;
     const double apart = estimated_distance(a.trace().sketch(i), b.trace().sketch(*other));
     const bool same =
         row.statistics.count == b.row(*other).statistics.count && apart <= 1e-6 * row.statistics.l2;
     require(same, ErrorCode::kUsage,
             "the traces are of different batches: input '{}' of step {} is {} with mean {:.6g} in "
-            "A, {} with mean {:.6g} in B",
-            printable(row.value), step, row.shape, row.statistics.mean, b.row(*other).shape,
-            b.row(*other).statistics.mean);
+            "{}, {} with mean {:.6g} in {}",
+            printable(row.value), row.step, row.shape, row.statistics.mean, names.a,
+            b.row(*other).shape, b.row(*other).statistics.mean, names.b);
   }
 }
 
@@ -55,13 +56,13 @@ double estimated_cosine(double x, double y, double apart) {
 
 class Comparer {
  public:
-  Comparer(const Trace& a, const Trace& b, std::int64_t begun)
-      : a_(a), b_(b), limits_(a, b, begun) {}
+  Comparer(const Trace& a, const Trace& b, std::int64_t begun, const SideNames& names)
+      : a_(a), b_(b), limits_(a, b, begun), names_(names) {}
 
   TensorComparison run() {
     check_models();
     result_.steps = common_steps(a_.trace(), b_.trace());
-    check_inputs(a_, b_, result_.steps.front());
+    check_inputs(a_, b_, result_.steps, names_);
     same_program_ = own_rows(a_.trace()) == own_rows(b_.trace());
     for (std::size_t i = 0; i < a_.trace().rows().size(); ++i) add(i);
     find_unpaired();
@@ -73,13 +74,14 @@ class Comparer {
  private:
   void check_models() const {
     require(a_.trace().header().sketch_seed == b_.trace().header().sketch_seed, ErrorCode::kUsage,
-            "the traces' sketches have different seeds: A has {}, B has {}",
-            a_.trace().header().sketch_seed, b_.trace().header().sketch_seed);
+            "the traces' sketches have different seeds: {} has {}, {} has {}", names_.a,
+            a_.trace().header().sketch_seed, names_.b, b_.trace().header().sketch_seed);
     const std::string& a = a_.trace().header().model;
     const std::string& b = b_.trace().header().model;
     if (a.empty() || b.empty() || a == b) return;
     throw Error(ErrorCode::kUsage,
-                fmt::format("the traces are of different models: A of {}, B of {}", a, b))
+                fmt::format("the traces are of different models: {} of {}, {} of {}", names_.a, a,
+                            names_.b, b))
         .hint("these are hashes of the model files: export once, and train that file twice");
   }
 
@@ -202,6 +204,7 @@ class Comparer {
   IndexedTrace a_;
   IndexedTrace b_;
   TensorLimits limits_;
+  SideNames names_;
   TensorComparison result_;
   bool same_program_ = false;
   std::unordered_set<std::size_t> paired_;  // rows of B
@@ -233,11 +236,12 @@ bool has_kink(std::string_view op) {
 }
 
 void require_same_batches(const Trace& a, const Trace& b) {
-  check_inputs(IndexedTrace(a), IndexedTrace(b), common_steps(a, b).front());
+  check_inputs(IndexedTrace(a), IndexedTrace(b), common_steps(a, b), {});
 }
 
-TensorComparison compare_tensors(const Trace& a, const Trace& b, std::int64_t begun) {
-  return Comparer(a, b, begun).run();
+TensorComparison compare_tensors(const Trace& a, const Trace& b, std::int64_t begun,
+                                 const SideNames& names) {
+  return Comparer(a, b, begun, names).run();
 }
 
 }  // namespace trainscope::profiler

@@ -73,13 +73,20 @@ struct TensorComparison {
 // Clip and Max, have their kinks elsewhere, where signs do not show them.
 bool has_kink(std::string_view op);
 
-// Throws kUsage, naming the difference, unless what both read in their first common step is the
-// same, as far as both say it; or there is no common step.
+// What messages call the two.
+struct SideNames {
+  std::string a = "A";
+  std::string b = "B";
+};
+
+// Throws kUsage, naming the difference, unless what both read in their common steps is the same, as
+// far as both say it; or there is no common step.
 void require_same_batches(const Trace& a, const Trace& b);
 
 // Throws kUsage, naming the difference, for traces of different models, batches or seeds of
 // sketches, or without a common step. `begun`: the step after which both had the same parameters
 // and states, 0 where they begin with the same.
-TensorComparison compare_tensors(const Trace& a, const Trace& b, std::int64_t begun = 0);
+TensorComparison compare_tensors(const Trace& a, const Trace& b, std::int64_t begun = 0,
+                                 const SideNames& names = {});
 
 }  // namespace trainscope::profiler

@@ -279,6 +279,7 @@ TEST_CASE("numerics: refusals") {
   const std::string a = (folder / "a").string();
   refused({"compare", a, (folder / "b").string(), "--only", "tensors"}, "different batches");
   refused({"compare", a, (folder / "c").string(), "--only", "tensors"}, "different models");
+  refused({"compare", a, a, (folder / "b").string(), "--only", "tensors"}, " in C");
   refused({"train", kModels + "mlp/model.onnx", "--data", "synthetic", "--steps", "2",
            "--record-steps", "3"},
           "--record-numerics");
