@@ -86,19 +86,23 @@ Trace replayed_step(const Invocation& invocation, const Pair& pair, std::int64_t
   return *replayed(of, std::move(numerics), scratch).trace;
 }
 
-// The replay's tensors in the place of the run's recorded ones.
-void take(const Trace& replay, const TensorComparison& again, const Pair& pair, std::int64_t step,
-          TensorComparison& both) {
+// The replay's tensors in the place of the run's recorded ones. Returns how many it does not have.
+std::int64_t take(const Trace& replay, const TensorComparison& again, const Pair& pair,
+                  std::int64_t step, TensorComparison& both) {
   std::map<std::pair<std::int64_t, std::string>, const ComparedTensor*> found;
   for (const ComparedTensor& tensor : again.tensors) {
     const TraceRow& row = replay.rows()[tensor.row_a];
     if (row.step == step) found.emplace(std::pair(row.micro_batch, row.key()), &tensor);
   }
+  std::int64_t left = 0;
   for (ComparedTensor& tensor : both.tensors) {
     const TraceRow& row = pair.run.trace.rows()[pair.swapped ? tensor.row_b : tensor.row_a];
     if (row.step != step) continue;
     const auto it = found.find({row.micro_batch, row.key()});
-    if (it == found.end()) continue;
+    if (it == found.end()) {
+      ++left;
+      continue;
+    }
     ComparedTensor anew = *it->second;
     anew.row_a = tensor.row_a;
     anew.row_b = tensor.row_b;
@@ -109,6 +113,7 @@ void take(const Trace& replay, const TensorComparison& again, const Pair& pair, 
     }
     tensor = std::move(anew);
   }
+  return left;
 }
 
 std::string missing_text(const TracedSide& other, const std::vector<std::string>& missing) {
@@ -126,13 +131,14 @@ StepLimits judge_step(const Invocation& invocation, const Pair& pair, const Inde
     return {
         .step = step, .why_not = missing_text(pair.other, begin.missing), .lacks_elements = true};
   }
+  std::int64_t left = 0;
   try {
     const ScratchFolder scratch;
     const Trace replay =
         replayed_step(invocation, pair, step, std::move(begin.tensors), scratch.path());
     const TensorComparison again = compare_tensors(replay, pair.other.trace, step - 1,
                                                    {.a = pair.run.name, .b = pair.other.name});
-    take(replay, again, pair, step, both);
+    left = take(replay, again, pair, step, both);
   } catch (const Error& error) {
     constexpr ErrorCode kOfRuns[] = {ErrorCode::kUsage, ErrorCode::kBadInput, ErrorCode::kNoDevice,
                                      ErrorCode::kOutOfMemory, ErrorCode::kIo};
@@ -140,7 +146,7 @@ StepLimits judge_step(const Invocation& invocation, const Pair& pair, const Inde
     return {.step = step,
             .why_not = fmt::format("{} cannot run again: {}", pair.run.name, error.message())};
   }
-  return {.step = step, .replayed = pair.run.name, .start_of = pair.other.name};
+  return {.step = step, .replayed = pair.run.name, .start_of = pair.other.name, .left = left};
 }
 
 bool is_run(const TracedSide& side) { return Folder::open(side.folder).has_file(kRunManifestFile); }
@@ -196,8 +202,9 @@ std::string limits_text(const std::vector<StepLimits>& limits) {
   std::vector<Rule> rules;
   for (const StepLimits& each : limits) {
     const bool same =
-        !rules.empty() && std::tie(rules.back().first->replayed, rules.back().first->why_not) ==
-                              std::tie(each.replayed, each.why_not);
+        !rules.empty() &&
+        std::tie(rules.back().first->replayed, rules.back().first->why_not,
+                 rules.back().first->left) == std::tie(each.replayed, each.why_not, each.left);
     if (!same) rules.push_back({.first = &each, .steps = {}});
     rules.back().steps.push_back(each.step);
   }
@@ -205,8 +212,14 @@ std::string limits_text(const std::vector<StepLimits>& limits) {
   for (const auto& [first, steps] : rules) {
     text += fmt::format("limits of {}: ", named_steps(steps));
     if (!first->replayed.empty()) {
-      text += fmt::format("of one step, which {} ran again from {}'s parameters and states\n",
+      text += fmt::format("of one step, which {} ran again from {}'s parameters and states",
                           first->replayed, first->start_of);
+      if (first->left > 0) {
+        text +=
+            fmt::format("; those that it did not make again ({}) have that times the step's number",
+                        first->left);
+      }
+      text += "\n";
     } else if (first->why_not.empty()) {
       text += "of one step\n";
     } else {
@@ -223,6 +236,7 @@ Json limits_json(const std::vector<StepLimits>& limits) {
     const bool of_one = each.why_not.empty();
     list.push_back(Json::object({{"step", each.step},
                                  {"times", of_one ? std::int64_t{1} : each.step},
+                                 {"not_replayed", each.left},
                                  {"replayed", each.replayed.empty() ? Json() : each.replayed},
                                  {"from", each.start_of.empty() ? Json() : each.start_of},
                                  {"why_not", each.why_not.empty() ? Json() : each.why_not}}));

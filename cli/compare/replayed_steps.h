@@ -25,6 +25,7 @@ struct StepLimits {
   std::int64_t step = 1;
   std::string replayed = {};    // the side that ran again, from what the other one had; empty: none
   std::string start_of = {};    // the other one
+  std::int64_t left = 0;        // tensors that the replay does not have, judged as without one
   std::string why_not = {};     // where its limits are so many times that of one step as it is
   bool lacks_elements = false;  // that is why: they can be recorded
 };

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -175,6 +176,39 @@ TEST_CASE("compare: a run whose model is gone is compared by the number of steps
   CHECK(limits.at("times").as_int() == 2);
   CHECK(text_has(limits.at("why_not").as_string(), "A cannot run again"));
   CHECK(text_has(limits.at("why_not").as_string(), "model.onnx"));
+}
+
+// Appends to a run's trace a copy of the first activation of step 2, by a name that no model has.
+void add_strange_row(const std::filesystem::path& folder) {
+  const std::filesystem::path values = folder / "numerics" / "values.tsv";
+  const std::filesystem::path sketches = folder / "numerics" / "sketch.bin";
+  std::istringstream lines(read_text(values));
+  std::string line;
+  std::size_t row = 0;
+  std::getline(lines, line);  // names of columns
+  while (std::getline(lines, line)) {
+    if (line.starts_with("2\t") && text_has(line, "\tact\t")) break;
+    ++row;
+  }
+  const std::size_t name = line.find("\tact\t") + 5;
+  line.replace(name, line.find('\t', name) - name, "strange");
+  std::ofstream(values, std::ios::app) << line << "\n";
+  const std::string sketch = read_text(sketches).substr(32 + 1024 * row, 1024);
+  std::ofstream(sketches, std::ios::app | std::ios::binary) << sketch;
+}
+
+TEST_CASE("compare: tensors that a step run again does not have are counted") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> full = {"--record-steps", "1,2", "--record-full", "*"};
+  const std::string a = record(2, "mlp", folder / "a", full);
+  const std::string b = record(2, "mlp", folder / "b", full);
+  CHECK(compared(a, b, 0).at("limits").at(1).at("not_replayed").as_int() == 0);
+  for (const std::string side : {"a", "b"}) add_strange_row(folder / side);
+  const Json limits = compared(a, b, 0).at("limits").at(1);
+  CHECK(limits.at("replayed").as_string() == "A");
+  CHECK(limits.at("not_replayed").as_int() == 1);
+  CHECK(text_has(run({"compare", a, b, "--only", "tensors"}).out,
+                 "those that it did not make again (1) have that times the step's number"));
 }
 
 TEST_CASE("compare: traces of engines that are no runs") {
