@@ -132,7 +132,7 @@ def write_report(name, title, body, facts, folder=RESULTS):
     """DATE-NAME.md for people and .json with every run, in bench/results/MONTH if not elsewhere. A
     name may hold dots."""
     about = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
-             "command": shlex.join(["python3", *sys.argv])}
+             "command": shlex.join(["python3", os.path.relpath(sys.argv[0], ROOT), *sys.argv[1:]])}
     where = about["machine"]
     head = (f"# {title}\n\n{about['date']}, commit {about['commit']}, {where['cpu']} (family "
             f"{where['family']}, model {where['model']}), {where['hardware_threads']} threads of "
