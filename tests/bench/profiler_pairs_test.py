@@ -1,0 +1,32 @@
+#!/usr/bin/python3
+"""bench/profiler_pairs.py: what it says of ops that were slowed, and of rows named beside them."""
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+import profiler_pairs
+
+
+def pairs(count, *named):
+    """So many pairs with Gemm slowed, of which the first ones had these rows named, others Gemm alone."""
+    return [{"op": "Gemm", "named": list(names)}
+            for names in [*named, *[("Gemm",)] * (count - len(named))]]
+
+
+class Judged(unittest.TestCase):
+    def test_the_slowed_op_is_named_each_time(self):
+        self.assertEqual(profiler_pairs.judged(pairs(20)), {"found": 20, "wrong": 0, "holds": True})
+        missed = profiler_pairs.judged(pairs(20, ()))
+        self.assertEqual(missed, {"found": 19, "wrong": 0, "holds": False})
+
+    def test_other_rows_are_named_as_rarely_as_by_chance(self):
+        once = profiler_pairs.judged(pairs(20, ("Relu", "Gemm")))
+        self.assertEqual(once, {"found": 20, "wrong": 1, "holds": True})
+        for named in ([("Relu", "Gemm")] * 2, [("Relu", "Add", "Gemm")], [("Gemm", "Relu")] * 20):
+            self.assertFalse(profiler_pairs.judged(pairs(20, *named))["holds"], named)
+        self.assertFalse(profiler_pairs.judged(pairs(10, ("Relu", "Gemm")))["holds"])
+
+
+if __name__ == "__main__":
+    unittest.main()
