@@ -5,41 +5,84 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
+#include "engine/core/text.h"
 
 namespace trainscope::gui {
 
 namespace {
 
-constexpr int kMostDecimals = 4;
+using Texts = std::vector<std::string>;
 
-bool has_more_decimals(double value, int decimals) {
-  const double scaled = value * std::pow(10.0, decimals);
-  return std::abs(scaled - std::round(scaled)) > 1e-6 * std::max(1.0, std::abs(scaled));
+constexpr int kMostDecimals = 8;
+
+enum class Notation { kPlain, kExponent };
+
+std::string tick_text(double value, Notation notation, int decimals) {
+  if (notation == Notation::kPlain) return fmt::format("{:.{}f}", value, decimals);
+  return value == 0.0 ? "0" : fmt::format("{:.{}e}", value, decimals);
 }
 
-std::string tick_text(double value) {
-  const double size = std::abs(value);
-  if (size != 0.0 && (size >= 1e5 || size < 1e-3)) return fmt::format("{:.0e}", value);
-  return fmt::format("{:.4g}", std::abs(value) < 1e-12 ? 0.0 : value);
+// Of a power of ten.
+std::string power_text(double value) {
+  const bool is_plain = value >= 1e-3 && value < 1e5;
+  return is_plain ? fmt::format("{:.4g}", value) : fmt::format("{:.0e}", value);
+}
+
+// The least distance of two neighbours; of a single tick the one from 0.
+double least_step(std::span<const double> ticks) {
+  if (ticks.size() == 1) return std::abs(ticks[0]);
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 1; i < ticks.size(); ++i) least = std::min(least, ticks[i] - ticks[i - 1]);
+  return least;
+}
+
+// With as many decimals each, the fewest that name every tick; none where kMostDecimals do not.
+Texts exact_texts(std::span<const double> ticks, Notation notation) {
+  const double tolerance = 1e-3 * least_step(ticks);
+  for (int decimals = 0; decimals <= kMostDecimals; ++decimals) {
+    Texts texts;
+    bool is_exact = true;
+    for (const double tick : ticks) {
+      const double value = std::abs(tick) <= tolerance ? 0.0 : tick;
+      texts.push_back(tick_text(value, notation, decimals));
+      is_exact = is_exact && std::abs(parse_number(texts.back()).value() - value) <= tolerance;
+    }
+    if (is_exact) return texts;
+  }
+  return {};
+}
+
+// The first tick as far as nine digits go, and how far the others are from it.
+Texts distance_texts(std::span<const double> ticks) {
+  Texts texts;
+  for (const double tick : ticks) {
+    texts.push_back(texts.empty() ? fmt::format("{:.9g}", tick)
+                                  : fmt::format("{:+.3g}", tick - ticks[0]));
+  }
+  return texts;
+}
+
+std::size_t longest(const Texts& texts) {
+  return std::ranges::max(texts, {}, &std::string::size).size();
 }
 
 }  // namespace
 
 std::vector<std::string> tick_texts(std::span<const double> ticks, AxisScale scale) {
-  double greatest = 0.0;
-  for (const double tick : ticks) greatest = std::max(greatest, std::abs(tick));
-  int decimals = 0;
-  while (decimals < kMostDecimals && std::ranges::any_of(ticks, [&](double tick) {
-           return has_more_decimals(tick, decimals);
-         })) {
-    ++decimals;
+  if (scale == AxisScale::kLogarithmic) {
+    Texts texts;
+    for (const double tick : ticks) texts.push_back(power_text(tick));
+    return texts;
   }
-  const bool is_plain = scale == AxisScale::kLinear && greatest >= 1e-3 && greatest < 1e5;
-  std::vector<std::string> texts;
-  for (const double tick : ticks) {
-    texts.push_back(is_plain ? fmt::format("{:.{}f}", tick + 0.0, decimals) : tick_text(tick));
-  }
-  return texts;
+  Texts plain = exact_texts(ticks, Notation::kPlain);
+  Texts exponents = exact_texts(ticks, Notation::kExponent);
+  if (plain.empty() && exponents.empty()) return distance_texts(ticks);
+  if (exponents.empty()) return plain;
+  // An exponent is harder to read: a single character is not worth it.
+  const bool is_plain = !plain.empty() && longest(plain) <= longest(exponents) + 1;
+  return is_plain ? plain : exponents;
 }
 
 Plot::Plot(Ui& ui, const Rect& rect, const PlotLook& look) : ui_(ui), look_(look) {

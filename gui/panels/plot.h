@@ -39,8 +39,9 @@ class Plot {
   Rect inside_;
 };
 
-// The numbers beside an axis's ticks, short; on a linear one with as many decimals each: "4.0"
-// beside "4.5".
+// The numbers beside an axis's ticks, which are in order. On a linear axis each is its tick, with
+// as many decimals as the others ("4.0" beside "4.5"), as plain decimals or with exponents,
+// whichever is short; ticks that eight decimals do not tell apart are distances from the first.
 std::vector<std::string> tick_texts(std::span<const double> ticks, AxisScale scale);
 
 }  // namespace trainscope::gui

@@ -25,6 +25,21 @@ TEST_CASE("tick_texts: numbers of a linear axis have as many decimals each, othe
   CHECK(tick_texts(std::vector<double>{}, kLinear).empty());
 }
 
+TEST_CASE("tick_texts: ticks of narrow ranges are told apart, and each text is its tick") {
+  using Texts = std::vector<std::string>;
+  constexpr AxisScale kLinear = AxisScale::kLinear;
+  CHECK(tick_texts(std::vector{0.00120, 0.00121, 0.00122}, kLinear) ==
+        Texts{"0.00120", "0.00121", "0.00122"});
+  CHECK(tick_texts(std::vector{0.00105, 0.00110}, kLinear) == Texts{"0.00105", "0.00110"});
+  CHECK(tick_texts(std::vector{100.0, 100.0001}, kLinear) == Texts{"100.0000", "100.0001"});
+  CHECK(tick_texts(std::vector{1e5, 1.005e5}, kLinear) == Texts{"100000", "100500"});
+  CHECK(tick_texts(std::vector{1.0e-6, 1.2e-6}, kLinear) == Texts{"1.0e-06", "1.2e-06"});
+  CHECK(tick_texts(std::vector{1.9771e31, 1.9772e31}, kLinear) ==
+        Texts{"1.9771e+31", "1.9772e+31"});
+  CHECK(tick_texts(std::vector{0.5, 0.5 + 2e-12, 0.5 + 4e-12}, kLinear) ==
+        Texts{"0.5", "+2e-12", "+4e-12"});
+}
+
 TEST_SUITE_END();
 
 }  // namespace
