@@ -34,10 +34,14 @@ TimeRange usual_step(const TimelineData& data) {
 void update_timeline(TimelineState& state, Workbench& workbench) {
   RunData& run = *workbench.run();
   if (state.of != &run || state.version != run.version()) {
+    // A profile that grows is looked at where it was; only before its first step was all there was.
+    const bool grows =
+        state.of == &run && state.session == run.session() && !state.data.steps.empty();
     state.of = &run;
+    state.session = run.session();
     state.version = run.version();
     state.data = timeline_data(*run.events());
-    state.view = usual_step(state.data);
+    state.view = grows ? moved(state.data, state.view, 0) : usual_step(state.data);
     state.summed = {};
     state.flows_of = kNoRow;
     state.flows.clear();

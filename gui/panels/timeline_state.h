@@ -15,6 +15,7 @@ namespace trainscope::gui {
 
 struct TimelineState {
   const RunData* of = nullptr;
+  std::int64_t session = 0;
   std::uint64_t version = 0;
   TimelineData data = {};
   TimeRange view = {};

@@ -67,6 +67,20 @@ inline void add_memory(const PlanRecord& plan, std::uint32_t steps,
   }
 }
 
+// The profile of a run's folder, in place of the one that is there.
+inline void write_profile(const std::filesystem::path& folder,
+                          std::span<const profiler::Event> events) {
+  std::string bytes;
+  profiler::EventWriter writer({.threads = 1}, [&](std::span<const std::byte> more) {
+    bytes.append(reinterpret_cast<const char*>(more.data()), more.size());
+  });
+  constexpr std::size_t kPiece = 4096;  // as a recorder writes them
+  for (std::size_t i = 0; i < events.size(); i += kPiece) {
+    writer.add(events.subspan(i, std::min(kPiece, events.size() - i)), 0);
+  }
+  write_file_atomic(folder / kRunEventsFile, bytes);
+}
+
 class MadeRun {
  public:
   // `machine` is what the session was planned with, as its record has it; null: nobody measured it.
@@ -98,7 +112,7 @@ class MadeRun {
     if (profiled_steps > 0) {
       std::vector<profiler::Event> events = steps_of(plan.calls.size(), profiled_steps);
       add_memory(plan, profiled_steps, events);
-      write_events(events);
+      write_profile(folder_, events);
     }
     writer.finish(RunStatus::kFinished, 0);
   }
@@ -112,18 +126,6 @@ class MadeRun {
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  void write_events(const std::vector<profiler::Event>& events) {
-    std::string bytes;
-    profiler::EventWriter writer({.threads = 1}, [&](std::span<const std::byte> more) {
-      bytes.append(reinterpret_cast<const char*>(more.data()), more.size());
-    });
-    constexpr std::size_t kPiece = 4096;  // as a recorder writes them
-    for (std::size_t i = 0; i < events.size(); i += kPiece) {
-      writer.add(std::span(events).subspan(i, std::min(kPiece, events.size() - i)), 0);
-    }
-    write_file_atomic(folder_ / kRunEventsFile, bytes);
-  }
-
   std::filesystem::path folder_;
 };
 

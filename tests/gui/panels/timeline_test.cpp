@@ -2,11 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "gui/panels/panels.h"
 #include "gui/panels/timeline_state.h"
+#include "tests/cli/program_runner.h"
 #include "tests/gui/platform/window_driver.h"
 
 namespace trainscope::gui {
@@ -14,7 +16,8 @@ namespace {
 
 class TimelineWindow : public test::WindowDriver {
  public:
-  TimelineWindow() : WindowDriver(test::text_run().folder()) {
+  explicit TimelineWindow(const std::filesystem::path& run = test::text_run().folder())
+      : WindowDriver(run) {
     app().show_only("timeline");
     step(2);
   }
@@ -140,6 +143,34 @@ TEST_CASE(
   CHECK(by_name.rows != of_step.rows);
   CHECK(std::ranges::is_sorted(by_name.rows,
                                [](const auto& a, const auto& b) { return a[0] < b[0]; }));
+}
+
+TEST_CASE("timeline: a profile that grows is looked at where it was") {
+  const trainscope::test::TemporaryFolder folder;
+  const std::filesystem::path copy = folder / "run";
+  std::filesystem::copy(test::text_run().folder(), copy, std::filesystem::copy_options::recursive);
+  const std::size_t calls = RunReader::open(copy).plan().value().view().calls.size();
+  std::vector<profiler::Event> begun = test::steps_of(calls, 1);
+  begun.pop_back();  // the step, which is written at its end
+  test::write_profile(copy, begun);
+  TimelineWindow window(copy);
+  const auto grow = [&](std::uint32_t steps) {
+    test::write_profile(copy, test::steps_of(calls, steps));
+    REQUIRE(window.workbench().refresh());
+    window.step(2);
+    REQUIRE(window.timeline().data.steps.size() == steps);
+  };
+  CHECK(window.timeline().view == window.timeline().data.whole);
+  grow(3);  // its first steps: the usual one is shown
+  CHECK(window.seen_ns() < window.timeline().data.whole.end_ns / 2);
+  REQUIRE(window.click("main/timeline/rows"));
+  for (const char* key : {"f", "w", "w", "d"}) {
+    window.key(key);
+    window.step();
+  }
+  const TimeRange view = window.timeline().view;
+  grow(9);
+  CHECK(window.timeline().view == view);
 }
 
 TEST_CASE("timeline: a run without a profile says how one is made") {
