@@ -189,7 +189,7 @@ void RunData::read_plan() {
   guarded(Topic::kPlan, [this] { stored_plan_ = reader_->plan(session_); });
   if (stored_plan_) {
     plan_ = stored_plan_->view();
-    if (plan_->buffers.empty()) {
+    if (!has_memory_plan()) {
       set_message(Topic::kPlan, "the record has calls, but nothing of the memory that they use");
     }
   } else if (message(Topic::kPlan).empty()) {

@@ -79,6 +79,8 @@ class RunData {
   const Metrics& metrics() const { return metrics_; }
   std::span<const StageFacts> stages() const { return stages_; }
   const PlanView* plan() const { return plan_ ? &*plan_ : nullptr; }
+  // Whether the plan says what is where in memory: one that was imported has calls alone.
+  bool has_memory_plan() const { return plan_ && !plan_->buffers.empty(); }
   const profiler::EventView* events() const { return events_ ? &*events_ : nullptr; }
   // That planned the session with the machine's measured rates; null: nobody measured it.
   const Machine* machine() const { return machine_ ? &*machine_ : nullptr; }

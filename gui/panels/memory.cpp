@@ -165,10 +165,13 @@ void draw_memory_tools(Ui& ui, Workbench& workbench, MemoryState& state, Rect ba
   }
 }
 
+bool has_memory(const Workbench& workbench) {
+  return workbench.run() != nullptr && workbench.run()->has_memory_plan();
+}
+
 void draw_memory(Ui& ui, Workbench& workbench, const Rect& rect) {
+  if (!has_content(ui, workbench, rect, Topic::kPlan, has_memory(workbench), "No plan")) return;
   const RunData* run = workbench.run();
-  const bool has_plan = run != nullptr && run->plan() != nullptr && !run->plan()->buffers.empty();
-  if (!has_content(ui, workbench, rect, Topic::kPlan, has_plan, "No plan")) return;
   auto& state = workbench.state<MemoryState>();
   update_memory(state, workbench);
   Rect rest = rect;
@@ -225,8 +228,8 @@ CopiedTable resident_table(const MemoryState& state) {
 
 // Of the list that is shown.
 CopiedTable memory_table(Workbench& workbench) {
+  if (!has_memory(workbench)) return {};
   const RunData* run = workbench.run();
-  if (run == nullptr || run->plan() == nullptr) return {};
   auto& state = workbench.state<MemoryState>();
   update_memory(state, workbench);
   if (state.list == MemoryList::kIdle) return idle_table(state, *run->plan());
@@ -236,18 +239,14 @@ CopiedTable memory_table(Workbench& workbench) {
 
 std::string memory_twin(Workbench& workbench) {
   std::string line = twin_of_run(workbench, "inspect") + " --memory";
+  if (!has_memory(workbench)) return line;
   const RunData* run = workbench.run();
-  if (run == nullptr || run->plan() == nullptr) return line;
   auto& state = workbench.state<MemoryState>();
   update_memory(state, workbench);
   const std::uint32_t call = call_at_cursor(state);
   if (call != kNoRow) line += fmt::format(" --at {}", call);
   if (run->session() > 0) line += fmt::format(" --session {}", run->session());
   return line;
-}
-
-bool has_memory(const Workbench& workbench) {
-  return workbench.run() != nullptr && workbench.run()->plan() != nullptr;
 }
 
 void go_to_peak(Workbench& workbench) {

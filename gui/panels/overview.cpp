@@ -139,7 +139,7 @@ std::vector<Card> training_cards(const RunData& run) {
 
 std::vector<Card> plan_cards(const RunData& run) {
   std::vector<Card> cards;
-  if (run.plan() == nullptr || run.plan()->buffers.empty()) return cards;
+  if (!run.has_memory_plan()) return cards;
   const PlanSpace& arena = run.plan()->arena();
   cards.push_back({"peak memory",
                    {static_cast<double>(arena.bytes), Unit::kBytes},
@@ -297,11 +297,12 @@ void draw_questions(Ui& ui, Workbench& workbench, Rect rest, const OverviewState
     workbench.request(fmt::format("select buffer:{}", state.largest));
     workbench.request("panel memory");
   }
-  if (ask("fit", "Make it fit in less", workbench.run()->reader() != nullptr)) {
+  const bool has_plan = workbench.run()->has_memory_plan();
+  if (ask("fit", "Make it fit in less", has_plan && workbench.run()->reader() != nullptr)) {
     workbench.request("panel budget");
   }
   auto& advice = workbench.state<AdviceState>();
-  if (ask("help", "What would help?", workbench.run()->plan() != nullptr)) {
+  if (ask("help", "What would help?", has_plan)) {
     advice.is_shown = !advice.is_shown;
   }
   if (ask("slow", "Which op is slow?", !state.by_op.rows.empty())) {
@@ -339,7 +340,7 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
   if (rest.height < 3.0F * ui.row_height()) return;  // no heading without a row
   const bool wide = rest.width > 560.0F;
   auto& advice = workbench.state<AdviceState>();
-  const bool advises = advice.is_shown && run->plan() != nullptr && rest.height > 100.0F;
+  const bool advises = advice.is_shown && run->has_memory_plan() && rest.height > 100.0F;
   if (advises && !wide) return draw_advice(ui, workbench, advice, rest);
   Rect left = wide ? take_left(rest, std::floor(rest.width * 0.5F) - 12.0F) : Rect{};
   if (wide) take_left(rest, 24.0F);

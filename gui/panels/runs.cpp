@@ -123,7 +123,7 @@ void draw_run_cell(Ui& ui, Workbench& workbench, const RunsState& state, const T
       if (steps.empty()) return;
       return number("loss", {steps.back().loss, Unit::kPlain}, "inspect", "/last_step/loss");
     case 4:
-      if (run.plan() == nullptr) return;
+      if (!run.has_memory_plan()) return;
       return number("arena", {static_cast<double>(run.plan()->arena().bytes), Unit::kBytes}, "plan",
                     "/arena_bytes");
     case 5: {

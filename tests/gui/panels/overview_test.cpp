@@ -9,6 +9,7 @@
 #include "engine/bundle/plan_moment.h"
 #include "gui/panels/panels.h"
 #include "gui/views/roofline_points.h"
+#include "tests/cli/program_runner.h"
 #include "tests/gui/platform/window_driver.h"
 
 namespace trainscope::gui {
@@ -83,6 +84,31 @@ TEST_CASE("overview: a run without a profile says how to make one, beside the re
   CHECK(window.has("main/overview/card/loss"));
   CHECK_FALSE(window.items().below("main/overview/time/empty/").empty());
   CHECK_FALSE(window.items().find("main/overview/ask/slow")->enabled);
+}
+
+TEST_CASE("overview: a trace of another tool has calls, and no memory to fit or to advise on") {
+  const trainscope::test::TemporaryFolder folder;
+  const std::string trace = TRAINSCOPE_SOURCE_DIR "/tests/data/traces/pytorch-gpu-graph.json.gz";
+  const std::string run = (folder / "run").string();
+  REQUIRE(trainscope::test::run({"import", trace, "-o", run}).exit_code == 0);
+  PanelWindow window("overview", run);
+  const RunData& opened = *window.workbench().run();
+  REQUIRE(opened.plan() != nullptr);
+  CHECK_FALSE(opened.plan()->calls.empty());
+  CHECK_FALSE(opened.has_memory_plan());
+  for (const char* question : {"peak", "fit", "help"}) {
+    INFO(question);
+    const Item* item = window.items().find(std::string("main/overview/ask/") + question);
+    REQUIRE(item != nullptr);
+    CHECK_FALSE(item->enabled);
+  }
+  window.app().show_only("runs");
+  window.step(2);
+  REQUIRE_FALSE(window.items().below("main/runs/runs/row/0/").empty());
+  CHECK(std::ranges::none_of(window.items().items(), [](const Item& item) {
+    return item.fact.find("/arena_bytes") != std::string::npos;
+  }));
+  CHECK(panel_named("memory")->table(window.workbench()).rows.empty());
 }
 
 TEST_CASE("overview: copied are the cards") {
