@@ -90,7 +90,10 @@ void add_kernels(InspectionBuilder& rows, std::span<const std::uint32_t> calls) 
 void add_reason(InspectionBuilder& rows, const PlanCall& call, const profiler::BreakdownRow& row) {
   const Machine* machine = rows.run.machine();
   if (machine == nullptr) {
-    rows.text("limited by", "not known: nobody measured the machine");
+    rows.text(
+        "limited by",
+        "not known: nobody measured the machine; `trainscope doctor --roofs --out FILE` does so, "
+        "for --machine FILE");
     return;
   }
   const double seconds = static_cast<double>(row.ns) / 1e9 / static_cast<double>(row.runs);

@@ -9,8 +9,10 @@
 
 #include "engine/bundle/plan_moment.h"
 #include "engine/bundle/reader.h"
+#include "engine/machine/machine_file.h"
 #include "gui/app/workspaces.h"
 #include "gui/views/model_nodes.h"
+#include "profiler/advise/reasons.h"
 #include "tests/cli/program_runner.h"
 #include "tests/gui/platform/window_driver.h"
 
@@ -35,11 +37,22 @@ class Walk : public WindowDriver {
     ++actions;
     type(text);
   }
+  void turn(std::string_view path, float turns) {
+    ++actions;
+    wheel(path, turns);
+    step();
+  }
   // Whether the inspector says this.
   bool tells(std::string_view part) const {
     const auto shown = items().below("inspector/inspector/");
     return std::ranges::any_of(
         shown, [&](const Item* item) { return item->label.find(part) != std::string::npos; });
+  }
+  // The same of a sentence, which may be broken into lines.
+  bool explains(std::string_view sentence) const {
+    std::string text;
+    for (const Item* item : items().below("inspector/inspector/")) text += item->label + ' ';
+    return text.find(sentence) != std::string::npos;
   }
   int actions = 0;
 };
@@ -102,15 +115,40 @@ TEST_CASE("walk: which pass made this node?") {
 }
 
 TEST_CASE("walk: why is this op slow?") {
-  for (int i = 0; i < 3; ++i) {
-    INFO(i);
-    Walk walk(run_of(i));
+  // So fast that every call of the made profiles is far from its roof.
+  Machine fast = test::small_machine();
+  const Rate rate{.one = 1e13, .all = 1e13};
+  fast.flops_per_second[DType::kF32] = rate;
+  fast.levels = {{.name = "memory", .bytes = 1 << 30, .read = rate, .write = rate, .copy = rate}};
+  const Json machine = machine_json(fast);
+  const test::MadeRun runs[] = {
+      test::MadeRun("slow-text", *test::compiled("gpt2", test::kSmallText), 3, machine),
+      test::MadeRun("slow-image", *test::compiled("lenet"), 3, machine),
+      test::MadeRun("slow-patches", *test::compiled("vit", kSmallPatches), 3, machine)};
+  for (const test::MadeRun& run : runs) {
+    INFO(run.folder().string());
+    Walk walk(run.folder());
     walk.press("F4");
     REQUIRE(walk.pick("main/kernels/table/row/0/"));
     walk.step(2);
-    CHECK(walk.tells("chosen"));  // its kernel
     CHECK(walk.tells("of a step"));
-    CHECK(walk.tells("limited by"));
+    const PlanLinks& links = *walk.workbench().links();
+    const PlanView& plan = links.plan();
+    const std::uint32_t node = links.node_of_serial(walk.workbench().selection().node);
+    REQUIRE(node != kNoRow);
+    for (const std::uint32_t call : links.calls_of_node(node)) {
+      const profiler::CallTime& time = walk.workbench().run()->times()->calls[call];
+      const profiler::RoofReason reason = profiler::roof_reason(
+          *walk.workbench().run()->machine(), plan, plan.calls[call],
+          1e-9 * static_cast<double>(time.sum()) / static_cast<double>(time.runs));
+      INFO(reason.bound, "; ", reason.reason);
+      REQUIRE_FALSE(reason.bound.empty());
+      REQUIRE_FALSE(reason.reason.empty());
+      CHECK(walk.explains(reason.bound));
+      CHECK(walk.explains(reason.reason));
+    }
+    if (!walk.tells("chosen")) walk.turn("inspector/inspector/scroll", -4.0F);
+    CHECK(walk.tells("chosen"));  // its kernel
     CHECK(walk.actions <= 6);
   }
 }

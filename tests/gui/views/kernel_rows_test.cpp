@@ -90,21 +90,6 @@ TEST_CASE("inspection_of: a node's links lead to the tensors that its calls read
   CHECK(inspection_of(selection, *opened.run, nullptr).what.empty());
 }
 
-// A machine of two cores with one level of memory.
-Machine small_machine() {
-  Machine machine;
-  machine.name = "small";
-  machine.cores = 2;
-  machine.seconds_per_call = 1e-6;
-  machine.seconds_per_fork = 1e-6;
-  machine.host_link = {.bytes_per_second = 1e9, .seconds_per_transfer = 1e-6};
-  machine.flops_per_second[DType::kF32] = {.one = 10e9, .all = 15e9};
-  const Rate rate{.one = 5e9, .all = 8e9};
-  machine.levels = {
-      {.name = "memory", .bytes = 1 << 30, .read = rate, .write = rate, .copy = rate}};
-  return machine;
-}
-
 TEST_CASE(
     "inspection_of: what limits a node, and why it is no faster, where its machine is known") {
   const auto limit_of = [](RunData& run) {
@@ -116,9 +101,11 @@ TEST_CASE(
     return text;
   };
   Opened opened;
-  CHECK(limit_of(*opened.run).starts_with("not known: nobody measured the machine"));
+  const std::string unknown = limit_of(*opened.run);
+  CHECK(unknown.starts_with("not known: nobody measured the machine"));
+  CHECK(unknown.find("trainscope doctor --roofs --out FILE") != std::string::npos);
   const test::MadeRun measured("measured", *test::compiled("gpt2", test::kSmallText), 3,
-                               machine_json(small_machine()));
+                               machine_json(test::small_machine()));
   const auto run = RunData::open(measured.folder());
   INFO(run->message(Topic::kMachine).text);
   REQUIRE(run->machine() != nullptr);
@@ -164,7 +151,7 @@ TEST_CASE("roofline_of: points are rows with FLOPs and bytes; a machine brings i
     CHECK(point.gflops >= plain.gflops.low);
     CHECK(point.gflops <= plain.gflops.high);
   }
-  const Machine machine = small_machine();
+  const Machine machine = test::small_machine();
   const Roofline roofed = roofline_of(rows, &machine, 2);
   REQUIRE(roofed.roofs.size() == 2);
   CHECK(roofed.roofs[0].gflops == doctest::Approx(15.0));  // two cores reach no more

@@ -1,4 +1,4 @@
-// Models compiled with all their stages, for tests of views.
+// Models compiled with all their stages, and a machine, for tests of views.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/compile.h"
+#include "engine/machine/machine.h"
 #include "engine/models/models.h"
 #include "engine/record_plan.h"
 
@@ -39,6 +40,21 @@ inline std::unique_ptr<Compiled> compiled(std::string_view name,
                                           const ModelArguments& arguments = {}) {
   const OnnxModel model = model_of(name, arguments);
   return compile(model, options_for(model));
+}
+
+// A machine of two cores with one level of memory.
+inline Machine small_machine() {
+  Machine machine;
+  machine.name = "small";
+  machine.cores = 2;
+  machine.seconds_per_call = 1e-6;
+  machine.seconds_per_fork = 1e-6;
+  machine.host_link = {.bytes_per_second = 1e9, .seconds_per_transfer = 1e-6};
+  machine.flops_per_second[DType::kF32] = {.one = 10e9, .all = 15e9};
+  const Rate rate{.one = 5e9, .all = 8e9};
+  machine.levels = {
+      {.name = "memory", .bytes = 1 << 30, .read = rate, .write = rate, .copy = rate}};
+  return machine;
 }
 
 }  // namespace trainscope::gui::test
