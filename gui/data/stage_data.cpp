@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/plugin/plugin.h"
 #include "gui/data/run_data.h"
@@ -17,7 +18,11 @@ const StageHistory* RunData::history() {
     history_.emplace();
     if (reader_ && !stages_.empty()) {
       guarded(Topic::kStages, [this] {
-        *history_ = std::make_unique<StageHistory>(StageHistory::of(*reader_, session_));
+        StageHistory history = StageHistory::of(*reader_, session_);
+        // Positions are of the stages that were read: refresh() sees that there are others.
+        require(history.history().size() == stages_.size(), ErrorCode::kBadInput,
+                "stages were written since they were read");
+        *history_ = std::make_unique<StageHistory>(std::move(history));
       });
     }
   }

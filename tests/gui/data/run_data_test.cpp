@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <utility>
 
 #include "engine/core/file.h"
 #include "gui/data/truncated_files.h"
@@ -163,7 +164,27 @@ TEST_CASE("run_data: a run that grows is read again, and not before") {
   CHECK(run->metrics().steps.size() == 6);
 }
 
-// Files of the run, each cut at every sixteenth of it and with bits turned over.
+TEST_CASE("run_data: fates are of the stages that were read, though more are written meanwhile") {
+  const MadeRun made("more-stages", *compiled("gpt2", test::kSmallText), 0);
+  const fs::path file = made.folder() / kRunStagesFolder / kRunStagesFile;
+  const std::string whole = bytes_of(file);
+  Json fewer = Json::parse(whole);
+  JsonArray stages = fewer.at("stages").as_array();
+  const std::size_t count = stages.size();
+  stages.resize(count / 2);
+  fewer.set("stages", std::move(stages));
+  write_file_atomic(file, fewer.dump());
+  const auto run = RunData::open(made.folder());
+  REQUIRE(run->stages().size() == count / 2);
+  REQUIRE(run->graph(count / 2 - 1) != nullptr);
+  write_file_atomic(file, whole);
+  CHECK(run->fates().empty());
+  CHECK(run->diff(0, count / 2 - 1) == nullptr);
+  CHECK(run->refresh());
+  CHECK_FALSE(run->fates().empty());
+  CHECK(run->diff(0, count - 1) != nullptr);
+}
+
 TEST_CASE("run_data: a model is compiled meanwhile, and can be given up") {
   const MadeRun made("opening", *compiled("mlp"));
   const fs::path file = made.folder() / "model.onnx";
@@ -211,6 +232,7 @@ TEST_CASE("run_data: files that are cut short while they are looked at are messa
   }
 }
 
+// Files of the run, each cut at every sixteenth of it and with bits turned over.
 TEST_CASE("run_data: damaged files are messages, whatever is asked for") {
   const MadeRun made("damaged", *compiled("mlp"));
   const fs::path folder = made.folder();
