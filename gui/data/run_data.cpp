@@ -149,8 +149,7 @@ void RunData::read_run() {
   manifest_ = reader_->manifest();
   guarded(Topic::kMetrics, [this] { metrics_ = reader_->metrics(); });
   if (metrics_.steps.empty() && message(Topic::kMetrics).empty()) {
-    const bool runs =
-        manifest_->sessions.empty() || manifest_->sessions.back().status == RunStatus::kRunning;
+    const bool runs = manifest_->sessions.back().status == RunStatus::kRunning;
     set_message(Topic::kMetrics, runs ? "no step has been recorded yet"
                                       : "the run has no losses, and no times of whole steps");
   }

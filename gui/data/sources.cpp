@@ -37,12 +37,10 @@ RunListing listing_of(const fs::path& path) {
     const RunManifest& manifest = reader.manifest();
     listing.model = fs::path(manifest.model.get_or<std::string>("file", "")).filename().string();
     listing.sessions = static_cast<std::int64_t>(manifest.sessions.size());
-    if (!manifest.sessions.empty()) {
-      const RunSession& last = manifest.sessions.back();
-      listing.start_time = last.start_time;
-      listing.status = last.status;
-      listing.last_step = last.last_step;
-    }
+    const RunSession& last = manifest.sessions.back();
+    listing.start_time = last.start_time;
+    listing.status = last.status;
+    listing.last_step = last.last_step;
   } catch (const std::exception& exception) {
     listing.fault = error_of(exception).message();
   }

@@ -84,7 +84,7 @@ std::string file_of(const Json& object) {
 
 std::string how_it_ran(const RunData& run) {
   const RunManifest* manifest = run.manifest();
-  if (manifest == nullptr || manifest->sessions.empty()) return "an ONNX model, not trained yet";
+  if (manifest == nullptr) return "an ONNX model, not trained yet";
   const RunSession& session = manifest->sessions.back();
   const std::string data = file_of(manifest->data);
   const bool has_model = manifest->model.is_object() && !manifest->model.as_object().empty();

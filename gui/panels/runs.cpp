@@ -92,7 +92,7 @@ constexpr std::array<TableColumn, 7> kDifferenceColumns = {{
 }};
 
 std::string_view status_of(const RunData& run) {
-  if (run.manifest() == nullptr || run.manifest()->sessions.empty()) return "model";
+  if (run.manifest() == nullptr) return "model";
   return name_of(run.manifest()->sessions.back().status);
 }
 
