@@ -210,7 +210,9 @@ Command compare_command() {
               "the tensors they recorded.",
           .arguments = {{.name = "A",
                          .help = "the folder of a run, or of another engine's trace. A1,A2,...: "
-                                 "runs of one command, as one"},
+                                 "runs of one command; of six or more a side, as many on both, the "
+                                 "first of A is held against the first of B and so on, others are "
+                                 "taken as one"},
                         {.name = "B", .help = "another one, or several"},
                         {.name = "C",
                          .help = "a third one, whose losses and tensors are held against A's too",

@@ -25,8 +25,8 @@ struct ComparedRow {
   bool is_in_both() const { return a.low > 0.0 && b.low > 0.0; }
   // Of undisturbed steps; 1 where one of them has none. Where both sides are one run with blocks of
   // steps, the median of the blocks' ratios: steps that take longer and longer, as numbers grow or
-  // become denormal, do so in both. Of pairs of runs the median of
-  // the averages of any two of them (Hodges and Lehmann 1963), which a few wild ones do not move.
+  // become denormal, do so in both. Of pairs of runs the median of the averages of any two of them
+  // (Hodges and Lehmann 1963), which a few wild ones do not move.
   double ratio() const;
   // How far apart runs of one program are expected, in the natural logarithm of the ratio, one
   // standard deviation: `between` of any two runs, and how far apart the blocks' ratios are, or how
