@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
+#include <utility>
 
 namespace trainscope {
 namespace {
@@ -48,6 +49,11 @@ double median(std::vector<double> values) {
   std::ranges::nth_element(values, upper);
   if (values.size() % 2 == 1) return *upper;
   return (*std::ranges::max_element(values.begin(), upper) + *upper) / 2.0;
+}
+
+double median_deviation(std::vector<double> values, double middle) {
+  for (double& value : values) value = std::abs(value - middle);
+  return median(std::move(values));
 }
 
 std::vector<double> round_numbers(double low, double high, int most) {

@@ -5,11 +5,13 @@
 
 namespace trainscope {
 
-// Median absolute deviations in a standard deviation, of a normal distribution.
+// What a standard deviation is in median absolute ones, of a normal distribution.
 inline constexpr double kMedianDeviations = 1.4826;
 
 // The middle one; of an even number the mean of both. 0 of none.
 double median(std::vector<double> values);
+// How far values are from `middle`, in the middle: the median absolute deviation.
+double median_deviation(std::vector<double> values, double middle);
 
 // Multiples of 1, 2 or 5 times a power of ten within [low, high], which are `most` steps or fewer.
 // Empty for an empty range, and for ends that are no numbers.

@@ -35,17 +35,11 @@ double middle_of(const std::vector<double>& values) {
   return median(std::move(averages));
 }
 
-// 1.4826 median absolute deviations: a standard deviation that a few wild values do not move.
-double deviation_of(std::vector<double> values, double middle) {
-  for (double& value : values) value = std::abs(value - middle);
-  return kMedianDeviations * median(std::move(values));
-}
-
 // Of the logarithms of pairs. Deviations of few values are too small on average, by about this
 // factor (Croux and Rousseeuw 1992).
 double deviation_of_pairs(const std::vector<double>& pairs) {
   const auto count = static_cast<double>(pairs.size());
-  return count / (count - 0.8) * deviation_of(pairs, middle_of(pairs));
+  return count / (count - 0.8) * kMedianDeviations * median_deviation(pairs, middle_of(pairs));
 }
 
 }  // namespace
@@ -71,7 +65,7 @@ double ComparedRow::error(double between) const {
   }
   const double middle = median(blocks);
   const double root = std::sqrt(static_cast<double>(blocks.size()));
-  const double deviation = deviation_of(std::move(blocks), middle);
+  const double deviation = kMedianDeviations * median_deviation(std::move(blocks), middle);
   return std::hypot(kBlocksAlike * kMedianError * deviation / root, between);
 }
 
@@ -102,7 +96,7 @@ void find_common(Comparison& both) {
   both.between = kBetweenRuns;
   if (is_told) return;
   const auto rows = static_cast<double>(logarithms.size());
-  const double spread = deviation_of(std::move(logarithms), common);
+  const double spread = kMedianDeviations * median_deviation(std::move(logarithms), common);
   const double squares = kRowsBefore * kBetweenRuns * kBetweenRuns + rows * spread * spread;
   both.between = std::max(kBetweenRuns, std::sqrt(squares / (kRowsBefore + rows)));
 }

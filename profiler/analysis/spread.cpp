@@ -12,11 +12,6 @@
 namespace trainscope::profiler {
 namespace {
 
-double deviation_of(std::vector<double> values, double middle) {
-  for (double& value : values) value = std::abs(value - middle);
-  return median(std::move(values));
-}
-
 // Between the two values that the quantile lies between, in proportion. `values` is not empty.
 double low_of(std::span<const double> values) {
   std::vector<double> sorted(values.begin(), values.end());
@@ -39,7 +34,7 @@ std::vector<double> lows_of(std::span<const double> values, std::size_t blocks) 
 
 double drift_of(const std::vector<double>& lows) {
   const double middle = median(lows);
-  return middle > 0.0 ? kMedianDeviations * deviation_of(lows, middle) / middle : 0.0;
+  return middle > 0.0 ? kMedianDeviations * median_deviation(lows, middle) / middle : 0.0;
 }
 
 }  // namespace
@@ -52,7 +47,7 @@ Spread spread_of(std::span<const double> step_ns) {
   if (step_ns.empty()) return {};
   const std::vector<double> all(step_ns.begin(), step_ns.end());
   Spread spread{.median = median(all), .count = all.size(), .low = low_of(all), .runs = 1};
-  spread.deviation = deviation_of(all, spread.median);
+  spread.deviation = median_deviation(all, spread.median);
   const std::size_t blocks = std::min(kBlocks, all.size() / kLeastBlockSteps);
   if (blocks >= kLeastBlocks) {
     std::vector<double> lows = lows_of(all, blocks);

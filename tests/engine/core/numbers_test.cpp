@@ -19,6 +19,12 @@ TEST_CASE("median: the middle one, or the mean of the two in the middle") {
   CHECK(median({}) == 0.0);
 }
 
+TEST_CASE("median_deviation: half of the values are nearer, however far the others are") {
+  CHECK(median_deviation({1.0, 2.0, 3.0, 4.0, 1000.0}, 3.0) == 1.0);
+  CHECK(median_deviation({1.0, 3.0}, 0.0) == 2.0);
+  CHECK(median_deviation({}, 1.0) == 0.0);
+}
+
 TEST_CASE("round numbers: steps are 1, 2 or 5 times a power of ten, as many as asked for") {
   CHECK(round_numbers(0.0, 10.0, 5) == std::vector<double>{0, 2, 4, 6, 8, 10});
   CHECK(round_numbers(0.0, 1.0, 2) == std::vector<double>{0.0, 0.5, 1.0});
