@@ -215,15 +215,15 @@ std::string limits_text(const std::vector<StepLimits>& limits) {
       text += fmt::format("of one step, which {} ran again from {}'s parameters and states",
                           first->replayed, first->start_of);
       if (first->left > 0) {
-        text +=
-            fmt::format("; those that it did not make again ({}) have that times the step's number",
-                        first->left);
+        text += fmt::format(
+            "; those that it did not make again ({}) have that times 1 + 2 + ... + step",
+            first->left);
       }
       text += "\n";
     } else if (first->why_not.empty()) {
       text += "of one step\n";
     } else {
-      text += fmt::format("that of one step times the step's number: {}{}\n", first->why_not,
+      text += fmt::format("that of one step times 1 + 2 + ... + step: {}{}\n", first->why_not,
                           first->lacks_elements ? recording_text(steps) : "");
     }
   }

@@ -105,7 +105,10 @@ double TensorLimits::error_from_truth(std::size_t truth, const Sketch& sketch) c
 }
 
 double TensorLimits::of(const TraceRow& row, double norm, std::optional<double> move) const {
+  // What is off at a step is off by more the farther the parameters are apart by then, and that
+  // goes into them: after n steps n of the first step's errors, n - 1 of the second's ...
   const double steps = static_cast<double>(std::max<std::int64_t>(1, row.step - begun_));
+  const double apart = steps * (steps + 1.0) / 2.0;
   norm = std::max(norm, 1e-300);
   double limit = kNoiseFactor * std::max(noise_of(row, norm), kRounding);
   const bool is_gradient =
@@ -120,7 +123,7 @@ double TensorLimits::of(const TraceRow& row, double norm, std::optional<double> 
     const double moved = move.value_or(1e-2 * norm) / norm;
     limit += (gradients.vanishes(row.value) ? 2.0 : kMoveNoise) * moved;
   }
-  return steps * (std::isfinite(limit) ? limit : kNoiseFactor * kUnmeasuredNoise);
+  return apart * (std::isfinite(limit) ? limit : kNoiseFactor * kUnmeasuredNoise);
 }
 
 double TensorLimits::noise_of(const TraceRow& row, double norm) const {
