@@ -4,9 +4,12 @@
     bench/recording_cost.py [w1-sgd,lenet,w3] [--steps 400] [--pairs 3] [--load 0.1] [--out NAME]
 
 A workload is trained in turn without a trace, with --record-numerics at its default steps (1, 2, 5,
-10 ... and the last), and at every step; the three in another order in each round. The cost is the wall
-time of the whole command against the one without a trace, the median of the rounds; the program's
-own median step beside it. A run beside which others used more than --load cores is repeated.
+10 ... and the last), and at every step; the three in another order in each round. A machine's speed drifts
+by more than the cost between two runs, so the cost is taken from within: by how much recorded steps
+are longer than the median of the 20 around them that are not (where every step is recorded, than that of
+the round's run without a trace), and what the command takes beside its steps, less what it takes without a
+trace; in shares of its steps without that. Wall times stand beside it. A run beside which others used
+more than --load cores is repeated.
 With --out writes bench/results/MONTH/DATE-NAME.md and .json.
 """
 import argparse
@@ -29,6 +32,27 @@ MOST_SHARE, MOST_BYTES = 0.05, 200e6  # of w3 at default steps
 
 def bytes_of(folder):
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def recorded_steps(rows):
+    """The steps of values.tsv; of a run without a trace none."""
+    if not rows.exists():
+        return set()
+    lines = rows.read_text().splitlines()
+    column = lines[0].split("\t").index("step")
+    return {int(line.split("\t")[column]) for line in lines[1:]}
+
+
+def longer_seconds(times, recorded):
+    """By how much recorded steps are longer than those around them; None: there are no others."""
+    plain = [step for step in times if step not in recorded]
+    if not plain:
+        return None
+    total = 0.0
+    for step in recorded & times.keys():
+        around = sorted(plain, key=lambda other: abs(other - step))[:20]
+        total += times[step] - statistics.median(times[other] for other in around)
+    return round(total / 1e3, 3)
 
 
 class Cost:
@@ -57,8 +81,11 @@ class Cost:
         steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         trace = run / "numerics"
         rows = trace / "values.tsv"
+        times = {step["step"]: step["step_ms"] for step in steps if "step_ms" in step}
         return {"mode": mode, "seconds": round(seconds, 3),
-                "step_ms": statistics.median(step["step_ms"] for step in steps if "step_ms" in step),
+                "step_ms": statistics.median(times.values()),
+                "longer_s": longer_seconds(times, recorded_steps(rows)),
+                "beside_s": round(seconds - sum(times.values()) / 1e3, 3),
                 "bytes": bytes_of(trace) if trace.exists() else 0,
                 "rows": len(rows.read_text().splitlines()) - 1 if rows.exists() else 0,
                 "foreign_cores": round(max(0.0, foreign) / seconds, 3)}
@@ -77,10 +104,21 @@ def summary(rows, workload, modes):
     def of(mode, key):
         return statistics.median(row[key] for row in rows
                                  if row["workload"] == workload and row["mode"] == mode)
-    base = of("none", "seconds")
+
+    def share_of(row):
+        """What recording adds to the steps, as a share of them."""
+        without = next(other for other in rows if other["workload"] == workload
+                       and other["round"] == row["round"] and other["mode"] == "none")
+        longer = row["longer_s"]
+        steps = row["seconds"] - row["beside_s"]
+        if longer is None:
+            longer = steps - (without["seconds"] - without["beside_s"])
+        return (longer + row["beside_s"] - without["beside_s"]) / (steps - longer)
+
     lines = []
     for mode in modes:
-        share = of(mode, "seconds") / base - 1.0
+        share = statistics.median(share_of(row) for row in rows
+                                  if row["workload"] == workload and row["mode"] == mode)
         lines.append({"workload": workload, "mode": mode, "seconds": of(mode, "seconds"),
                       "share": share, "step_ms": of(mode, "step_ms"), "bytes": of(mode, "bytes"),
                       "rows": of(mode, "rows")})
