@@ -109,9 +109,9 @@ __device__ void load_compact(const T* from, std::int64_t first, std::int64_t row
 
 // A block computes 64 x 64 of y, a thread 4 x 4. FLOPs: 2 m n k of the rows that count. Bytes: a
 // once for each 64 columns, b once for each 64 rows that count, y written once. Sums are formed in
-// order, in f32.
+// order, in f32. A multiprocessor has two blocks: unrolled loads take 128 registers.
 template <typename T>
-__global__ void __launch_bounds__(kTeamThreads) compact_product(const CompactMatMul<T> g) {
+__global__ void __launch_bounds__(kTeamThreads, 2) compact_product(const CompactMatMul<T> g) {
   TRAINSCOPE_SHARED(float, left, kCompactDepth* kCompactPitch);
   TRAINSCOPE_SHARED(float, right, kCompactDepth* kCompactPitch);
   const std::int64_t all = g.sums_rows ? g.k : g.m;
