@@ -46,13 +46,15 @@ __global__ void __launch_bounds__(kTensorThreads)
   update_range(rule, f, own, 0, rows.width);
 }
 
-// The rows that the gradient does not name.
+// The rows that the gradient does not name. Unrolled, so that pointers stay where the launch put
+// them and no thread copies them to its stack.
 template <typename T>
 __global__ void __launch_bounds__(kTensorThreads)
     copy_states(const UpdatedTensor<T> tensor, std::size_t kept) {
   const BlockOfTensor own = block_of_tensor(static_cast<std::int32_t>(blockIdx.x), tensor.elements);
-  for (std::size_t group = 0; group < kept; ++group) {
-    keep_elements(tensor, group, own.begin, own.end);
+#pragma unroll
+  for (std::size_t group = 0; group < kMostKept; ++group) {
+    if (group < kept) keep_elements(tensor, group, own.begin, own.end);
   }
 }
 
