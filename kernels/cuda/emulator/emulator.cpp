@@ -53,6 +53,7 @@ constexpr unsigned kMaxThreads = 1024;
 constexpr std::size_t kMaxSharedBytes = 227 * 1024;
 constexpr unsigned kLanes = 32;
 
+using Runner = std::function<void(const GridOfThreads&)>;
 constexpr std::size_t kZoneBytes = 64;  // between arrays in shared memory
 constexpr std::size_t kMaxArrays = 64;
 
@@ -92,6 +93,7 @@ class Machine {
   std::int64_t grids_run() const { return grids_run_; }
   std::vector<Place> take_barriers() { return std::exchange(barriers_, {}); }
   void skip_barrier(std::optional<Place> place) { skipped_ = place; }
+  void run_grids_by(Runner runner) { runner_ = std::move(runner); }
 
   void run(const GridOfThreads& grid);
 
@@ -128,6 +130,7 @@ class Machine {
   std::int64_t grids_run_ = 0;
   std::vector<Place> barriers_;
   std::optional<Place> skipped_;
+  Runner runner_;
   const GridOfThreads* grid_ = nullptr;
   Fiber* current_ = nullptr;
   void* host_stack_ = nullptr;
@@ -165,6 +168,7 @@ void Machine::check(const GridOfThreads& grid) const {
 void Machine::run(const GridOfThreads& grid) {
   check(grid);
   ++grids_run_;
+  if (runner_) return runner_(grid);
   grid_ = &grid;
   gridDim = grid.blocks;
   blockDim = grid.threads;
@@ -356,6 +360,7 @@ void set_seed(std::uint64_t seed) { machine().set_seed(seed); }
 std::int64_t grids_run() { return machine().grids_run(); }
 std::vector<Place> take_barriers() { return machine().take_barriers(); }
 void skip_barrier(std::optional<Place> place) { machine().skip_barrier(place); }
+void run_grids_by(Runner runner) { machine().run_grids_by(std::move(runner)); }
 
 void* shared_array(const void* key, std::size_t bytes) {
   return machine().shared_array(key, bytes);

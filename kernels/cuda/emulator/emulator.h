@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -49,15 +51,27 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-// Threads to run: thread(context) on each.
+// What a kernel is called with, one by one in the order of its parameters.
+struct KernelArgument {
+  const void* value = nullptr;
+  std::size_t bytes = 0;
+};
+
+// Threads to run: thread(context) on each, which calls the kernel with its arguments.
 struct GridOfThreads {
   dim3 blocks;
   dim3 threads;
   std::size_t shared_bytes = 0;
   void* context = nullptr;
   void (*thread)(void* context) = nullptr;
+  const void* kernel = nullptr;
+  std::span<const KernelArgument> arguments = {};
 };
 void run_grid(const GridOfThreads& grid);
+
+// What runs grids in place of fibers from now on: another form of the same kernels. Empty: fibers
+// do. Of the calling thread of the host.
+void run_grids_by(std::function<void(const GridOfThreads&)> runner);
 
 // Orders of threads and blocks; 0: as they are numbered. Of the calling thread of the host.
 void set_seed(std::uint64_t seed);

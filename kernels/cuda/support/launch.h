@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -39,12 +40,19 @@ void launch(const CallContext& /*call*/, const Grid& grid, void (*kernel)(Parame
   if (grid.empty()) return;
   const std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
   auto thread = [kernel, &values] { std::apply(kernel, values); };
-  emulator::run_grid(
-      {.blocks = grid.blocks,
-       .threads = grid.threads,
-       .shared_bytes = grid.shared_bytes,
-       .context = &thread,
-       .thread = [](void* context) { (*static_cast<decltype(thread)*>(context))(); }});
+  std::apply(
+      [&](const auto&... value) {
+        const emulator::KernelArgument addresses[] = {{&value, sizeof value}..., {}};
+        emulator::run_grid(
+            {.blocks = grid.blocks,
+             .threads = grid.threads,
+             .shared_bytes = grid.shared_bytes,
+             .context = &thread,
+             .thread = [](void* context) { (*static_cast<decltype(thread)*>(context))(); },
+             .kernel = reinterpret_cast<const void*>(kernel),
+             .arguments = std::span(addresses, sizeof...(value))});
+      },
+      values);
 }
 
 #else
