@@ -1,0 +1,115 @@
+// Runs kernels of PTX text on the host, block by block and warp by warp, and counts what they do.
+//
+// It is stricter than a GPU: a kernel may use only the memory that was given for it, threads that
+// miss a barrier or a meeting of lanes end the run, and two threads that use a byte of shared
+// memory with no barrier between them are reported.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/cuda/ptx/counters.h"
+#include "tests/cuda/ptx/global_memory.h"
+#include "tests/cuda/ptx/module.h"
+#include "tests/cuda/ptx/shared_memory.h"
+#include "tests/cuda/ptx/warp.h"
+
+namespace trainscope::ptx {
+
+// What a kernel did that no kernel may do: names the kernel, the line of the text and of the
+// source, block and thread.
+struct Fault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A line of a module's text.
+struct TextLine {
+  std::string module;
+  int number = 0;
+  std::string source;  // "norm.cu:12"
+
+  auto operator<=>(const TextLine&) const = default;
+};
+
+struct Size3 {
+  unsigned x = 1;
+  unsigned y = 1;
+  unsigned z = 1;
+
+  std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+};
+
+struct Launch {
+  Size3 blocks;
+  Size3 threads;
+  std::size_t shared_bytes = 0;          // besides the kernel's own
+  std::span<const std::byte> arguments;  // as the kernel's parameters lie
+};
+
+class Machine {
+ public:
+  GlobalMemory& memory() { return memory_; }
+  Counters& counters() { return counters_; }
+  // Races in shared memory, one text for each instruction that has some.
+  const std::set<std::string>& races() const { return races_; }
+  void forget_races() { races_.clear(); }
+  // Lines of the texts with barriers of blocks and warps that were passed since this was last asked
+  // for.
+  std::set<TextLine> take_barriers() { return std::exchange(barriers_, {}); }
+
+  // Throws Fault.
+  void run(Module& module, std::string_view kernel, const Launch& launch);
+
+  // --- Called by instructions --------------------------------------------------------------------
+  // Bytes behind an address, which a lane uses.
+  std::byte* use(Warp& warp, unsigned lane, const Instruction& instruction, std::uint64_t address,
+                 Use use);
+  // Counts an instruction's uses by the lanes of the mask.
+  void count(const Instruction& instruction, const Lanes& addresses, unsigned mask, Use use);
+  void note_barrier(const Instruction& barrier) {
+    barriers_.insert({.module = module_->name(),
+                      .number = barrier.line,
+                      .source = module_->source_place(barrier)});
+  }
+  struct BlockVotes {
+    std::uint64_t given = 0;
+    std::uint64_t threads = 0;
+  };
+  BlockVotes votes() const { return votes_; }  // at the barrier that the block leaves
+  [[noreturn]] void fail(const Warp& warp, unsigned lane, const Instruction& instruction,
+                         const std::string& what) const;
+
+ private:
+  void run_block(std::uint64_t block);
+  void pass_barrier();
+  std::uint64_t special(SpecialRegister which, std::uint64_t thread) const;
+  std::byte* use_shared(Warp& warp, unsigned lane, const Instruction& instruction,
+                        std::uint64_t address, Use use);
+  void count_sectors(const Instruction& instruction, const Lanes& addresses, unsigned mask);
+  void count_wavefronts(const Instruction& instruction, const Lanes& addresses, unsigned mask);
+
+  GlobalMemory memory_;
+  Counters counters_;
+  std::set<std::string> races_;
+  std::set<TextLine> barriers_;
+
+  // Of the launch and the block that run.
+  Module* module_ = nullptr;
+  const Kernel* kernel_ = nullptr;
+  const Launch* launch_ = nullptr;
+  Size3 block_;
+  std::vector<Warp> warps_;
+  SharedMemory shared_;
+  std::vector<std::byte> local_;  // of all threads
+  BlockVotes votes_;
+  std::uint32_t epoch_ = 0;
+};
+
+}  // namespace trainscope::ptx
