@@ -73,6 +73,9 @@ void add_shared_functions(OpcodeTable& table) {
   add_function<SharedInverseRoot>(table, "rsqrt");
   table["call trainscope_pow_f32"] = {run_binary<SharedPower, float>};
   table["call trainscope_pow_f64"] = {run_binary<SharedPower, double>};
+  // Of pow as it ships: CUDA's function, which stands beside the kernel, of a base that is not
+  // negative. The host's is as near to the truth.
+  table["call __internal_accurate_pow"] = {run_binary<SharedPower, double>};
 }
 
 }  // namespace trainscope::ptx
