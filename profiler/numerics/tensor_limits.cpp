@@ -119,9 +119,11 @@ double TensorLimits::of(const TraceRow& row, double norm, std::optional<double> 
   }
   if (row.kind == TraceKind::kParameter) {
     limit = kNoiseFactor * kRounding;
-    // Of an unknown move: some hundredths of the parameter.
-    const double moved = move.value_or(1e-2 * norm) / norm;
-    limit += (gradients.vanishes(row.value) ? 2.0 : kMoveNoise) * moved;
+    const bool vanishes = gradients.vanishes(row.value);
+    // Of an unknown move: some hundredths of the parameter; one that began at 0 and went whichever
+    // way is nothing but its moves.
+    const double moved = move.value_or((vanishes ? 1.0 : 1e-2) * norm) / norm;
+    limit += (vanishes ? 2.0 : kMoveNoise) * moved;
   }
   return apart * (std::isfinite(limit) ? limit : kNoiseFactor * kUnmeasuredNoise);
 }

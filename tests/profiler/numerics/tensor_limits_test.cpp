@@ -83,5 +83,31 @@ TEST_CASE("limits: later moments of a gradient that vanishes have no limit") {
   CHECK(verdict_of({"adamw.m", 1e-5F, -1e-5F, 1}, false) == TensorVerdict::kBeyond);
 }
 
+// Biases of keys begin at 0. The step before is not there, so their moves are not known.
+TEST_CASE("limits: a parameter of a gradient that vanishes may be nothing but its moves") {
+  const TraceFolder folders[2];
+  for (const float sign : {1.0F, -1.0F}) {
+    TraceWriter writer(folders[sign < 0.0F ? 1 : 0].folder(), {.producer = "test", .version = "1"});
+    const auto add = [&](TraceKind kind, TracePhase phase, const std::string& value, float each) {
+      add_row(writer, {.step = 4, .phase = phase, .kind = kind, .value = value},
+              std::vector<float>(100, each));
+    };
+    add(TraceKind::kActivation, TracePhase::kForward, "x", 1.0F);
+    add(TraceKind::kGradient, TracePhase::kBackward, "w", 1.0F);
+    add(TraceKind::kGradient, TracePhase::kBackward, "bias", sign * 1e-8F);
+    add(TraceKind::kParameter, TracePhase::kUpdate, "w", 1.0F + sign * 1e-3F);
+    add(TraceKind::kParameter, TracePhase::kUpdate, "bias", sign * 1e-5F);
+    writer.sync();
+  }
+  const TensorComparison both =
+      compare_tensors(Trace::open(folders[0].path), Trace::open(folders[1].path));
+  const std::vector<ComparedTensor>& tensors = both.tensors;
+  REQUIRE(tensors.size() >= 2);
+  CHECK(tensors[tensors.size() - 2].key == "param:w");
+  CHECK(tensors[tensors.size() - 2].verdict == TensorVerdict::kBeyond);
+  CHECK(tensors.back().key == "param:bias");
+  CHECK(tensors.back().verdict == TensorVerdict::kWithin);
+}
+
 }  // namespace
 }  // namespace trainscope::profiler
