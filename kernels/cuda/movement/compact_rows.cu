@@ -111,7 +111,7 @@ __device__ void load_compact(const T* from, std::int64_t first, std::int64_t row
 // once for each 64 columns, b once for each 64 rows that count, y written once. Sums are formed in
 // order, in f32. A multiprocessor has two blocks: unrolled loads take 128 registers.
 template <typename T>
-__global__ void __launch_bounds__(kTeamThreads, 2) compact_product(const CompactMatMul<T> g) {
+__global__ void __launch_bounds__(kTeamThreads, 2) compact_matmul(const CompactMatMul<T> g) {
   TRAINSCOPE_SHARED(float, left, kCompactDepth* kCompactPitch);
   TRAINSCOPE_SHARED(float, right, kCompactDepth* kCompactPitch);
   const std::int64_t all = g.sums_rows ? g.k : g.m;
@@ -155,23 +155,23 @@ void compact_matmul(const RunArgs& args) {
   const auto& params = std::get<MatMulParams>(args.params);
   const Shape& a = args.inputs[0].shape();
   const Shape& b = args.inputs[1].shape();
-  const CompactMatMul<T> product{.a = args.inputs[0].as<const T>(),
-                                 .b = args.inputs[1].as<const T>(),
-                                 .count = args.inputs[2].as<const std::int64_t>(),
-                                 .bias = data_or_null<const T>(args.inputs, 3),
-                                 .y = args.outputs[0].as<T>(),
-                                 .m = a[params.transpose_a ? 1 : 0],
-                                 .n = b[params.transpose_b ? 0 : 1],
-                                 .k = a[params.transpose_a ? 0 : 1],
-                                 .a_row = params.transpose_a ? 1 : a[1],
-                                 .a_column = params.transpose_a ? a[1] : 1,
-                                 .b_row = params.transpose_b ? 1 : b[1],
-                                 .b_column = params.transpose_b ? b[1] : 1,
-                                 .sums_rows = params.transpose_a};
-  const std::int64_t tiles = (product.m + kCompactTile - 1) / kCompactTile *
-                             ((product.n + kCompactTile - 1) / kCompactTile);
+  const CompactMatMul<T> matmul{.a = args.inputs[0].as<const T>(),
+                                .b = args.inputs[1].as<const T>(),
+                                .count = args.inputs[2].as<const std::int64_t>(),
+                                .bias = data_or_null<const T>(args.inputs, 3),
+                                .y = args.outputs[0].as<T>(),
+                                .m = a[params.transpose_a ? 1 : 0],
+                                .n = b[params.transpose_b ? 0 : 1],
+                                .k = a[params.transpose_a ? 0 : 1],
+                                .a_row = params.transpose_a ? 1 : a[1],
+                                .a_column = params.transpose_a ? a[1] : 1,
+                                .b_row = params.transpose_b ? 1 : b[1],
+                                .b_column = params.transpose_b ? b[1] : 1,
+                                .sums_rows = params.transpose_a};
+  const std::int64_t tiles =
+      (matmul.m + kCompactTile - 1) / kCompactTile * ((matmul.n + kCompactTile - 1) / kCompactTile);
   launch(args.call, {.blocks = team_blocks(tiles, 1), .threads = dim3(kTeamThreads)},
-         compact_product<T>, product);
+         compact_matmul<T>, matmul);
 }
 
 }  // namespace
