@@ -47,7 +47,9 @@ Texts exact_texts(std::span<const double> ticks, Notation notation) {
     for (const double tick : ticks) {
       const double value = std::abs(tick) <= tolerance ? 0.0 : tick;
       texts.push_back(tick_text(value, notation, decimals));
-      is_exact = is_exact && std::abs(parse_number(texts.back()).value() - value) <= tolerance;
+      // That of a tick near the largest double may be beyond it.
+      const std::optional<double> read = parse_number(texts.back());
+      is_exact = is_exact && read && std::abs(*read - value) <= tolerance;
     }
     if (is_exact) return texts;
   }

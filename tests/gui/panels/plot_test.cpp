@@ -34,6 +34,7 @@ TEST_CASE("tick_texts: ticks of narrow ranges are told apart, and each text is i
   CHECK(tick_texts(std::vector{100.0, 100.0001}, kLinear) == Texts{"100.0000", "100.0001"});
   CHECK(tick_texts(std::vector{1e5, 1.005e5}, kLinear) == Texts{"100000", "100500"});
   CHECK(tick_texts(std::vector{1.0e-6, 1.2e-6}, kLinear) == Texts{"1.0e-06", "1.2e-06"});
+  CHECK(tick_texts(std::vector{1.4e308, 1.6e308}, kLinear) == Texts{"1.4e+308", "1.6e+308"});
   CHECK(tick_texts(std::vector{1.9771e31, 1.9772e31}, kLinear) ==
         Texts{"1.9771e+31", "1.9772e+31"});
   CHECK(tick_texts(std::vector{0.5, 0.5 + 2e-12, 0.5 + 4e-12}, kLinear) ==
