@@ -19,6 +19,7 @@
 #include "engine/core/system/scratch_folder.h"
 #include "engine/core/text.h"
 #include "profiler/numerics/indexed_trace.h"
+#include "profiler/numerics/tensor_limits.h"
 
 namespace trainscope {
 namespace {
@@ -86,7 +87,8 @@ Trace replayed_step(const Invocation& invocation, const Pair& pair, std::int64_t
   return *replayed(of, std::move(numerics), scratch).trace;
 }
 
-// The replay's tensors in the place of the run's recorded ones. Returns how many it does not have.
+// The replay's tensors in the place of the run's recorded ones. Returns how many with a limit it
+// does not have.
 std::int64_t take(const Trace& replay, const TensorComparison& again, const Pair& pair,
                   std::int64_t step, TensorComparison& both) {
   std::map<std::pair<std::int64_t, std::string>, const ComparedTensor*> found;
@@ -100,7 +102,7 @@ std::int64_t take(const Trace& replay, const TensorComparison& again, const Pair
     if (row.step != step) continue;
     const auto it = found.find({row.micro_batch, row.key()});
     if (it == found.end()) {
-      ++left;
+      left += tensor.limit ? 1 : 0;
       continue;
     }
     ComparedTensor anew = *it->second;
@@ -235,7 +237,7 @@ Json limits_json(const std::vector<StepLimits>& limits) {
   for (const StepLimits& each : limits) {
     const bool of_one = each.why_not.empty();
     list.push_back(Json::object({{"step", each.step},
-                                 {"times", of_one ? std::int64_t{1} : each.step},
+                                 {"times", of_one ? 1 : profiler::times_one_step(each.step)},
                                  {"not_replayed", each.left},
                                  {"replayed", each.replayed.empty() ? Json() : each.replayed},
                                  {"from", each.start_of.empty() ? Json() : each.start_of},

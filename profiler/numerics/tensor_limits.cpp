@@ -105,10 +105,7 @@ double TensorLimits::error_from_truth(std::size_t truth, const Sketch& sketch) c
 }
 
 double TensorLimits::of(const TraceRow& row, double norm, std::optional<double> move) const {
-  // What is off at a step is off by more the farther the parameters are apart by then, and that
-  // goes into them: after n steps n of the first step's errors, n - 1 of the second's ...
-  const double steps = static_cast<double>(std::max<std::int64_t>(1, row.step - begun_));
-  const double apart = steps * (steps + 1.0) / 2.0;
+  const std::int64_t steps = std::max<std::int64_t>(1, row.step - begun_);
   norm = std::max(norm, 1e-300);
   double limit = kNoiseFactor * std::max(noise_of(row, norm), kRounding);
   const bool is_gradient =
@@ -125,7 +122,8 @@ double TensorLimits::of(const TraceRow& row, double norm, std::optional<double> 
     const double moved = move.value_or((vanishes ? 1.0 : 1e-2) * norm) / norm;
     limit += (vanishes ? 2.0 : kMoveNoise) * moved;
   }
-  return apart * (std::isfinite(limit) ? limit : kNoiseFactor * kUnmeasuredNoise);
+  return static_cast<double>(times_one_step(steps)) *
+         (std::isfinite(limit) ? limit : kNoiseFactor * kUnmeasuredNoise);
 }
 
 double TensorLimits::noise_of(const TraceRow& row, double norm) const {

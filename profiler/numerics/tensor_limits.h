@@ -16,6 +16,11 @@ inline constexpr double kNoiseFactor = 8.0;
 inline constexpr double kUnmeasuredNoise = 2e-6;
 inline constexpr double kOfAllGradients = 1e-8;  // of the norm of all
 
+// By how much a limit after `steps` steps from a common start is that of one. What is off at a step
+// is off by more the farther the parameters are apart by then, and that goes into them: after n
+// steps n of the first step's errors, n - 1 of the second's ...
+constexpr std::int64_t times_one_step(std::int64_t steps) { return steps * (steps + 1) / 2; }
+
 // L2 norms of the gradients of one micro-batch.
 class GradientNorms {
  public:
