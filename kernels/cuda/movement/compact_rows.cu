@@ -111,7 +111,7 @@ __device__ void load_compact(const T* from, std::int64_t first, std::int64_t row
 // once for each 64 columns, b once for each 64 rows that count, y written once. Sums are formed in
 // order, in f32. A multiprocessor has two blocks: unrolled loads take 128 registers.
 template <typename T>
-__global__ void __launch_bounds__(kTeamThreads, 2) compact_matmul(const CompactMatMul<T> g) {
+__global__ void __launch_bounds__(kTeamThreads, 2) compact_matmul_tiles(const CompactMatMul<T> g) {
   TRAINSCOPE_SHARED(float, left, kCompactDepth* kCompactPitch);
   TRAINSCOPE_SHARED(float, right, kCompactDepth* kCompactPitch);
   const std::int64_t all = g.sums_rows ? g.k : g.m;
@@ -171,7 +171,7 @@ void compact_matmul(const RunArgs& args) {
   const std::int64_t tiles =
       (matmul.m + kCompactTile - 1) / kCompactTile * ((matmul.n + kCompactTile - 1) / kCompactTile);
   launch(args.call, {.blocks = team_blocks(tiles, 1), .threads = dim3(kTeamThreads)},
-         compact_matmul<T>, matmul);
+         compact_matmul_tiles<T>, matmul);
 }
 
 }  // namespace
