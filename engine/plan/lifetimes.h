@@ -72,10 +72,13 @@ memplan::Buffer placeable_buffer(const Lifetimes::Buffer& buffer, std::int64_t s
 
 // What is to be placed in the arena, without names: a buffer for each of the lifetimes that are not
 // in host memory, then one for each workspace that is not empty. workspaces: bytes by step.
+// alignment_bytes: of the arena.
 memplan::Problem placement_problem(const Lifetimes& lifetimes,
-                                   std::span<const std::int64_t> workspaces);
+                                   std::span<const std::int64_t> workspaces,
+                                   std::int64_t alignment_bytes);
 // A smaller problem of the same height: all that lives throughout is one buffer, the first.
 memplan::Problem height_problem(const Lifetimes& lifetimes,
-                                std::span<const std::int64_t> workspaces);
+                                std::span<const std::int64_t> workspaces,
+                                std::int64_t alignment_bytes);
 
 }  // namespace trainscope

@@ -188,9 +188,9 @@ std::optional<std::int64_t> arena_of(const Program& program, std::span<const Nod
     if (program.graph.node(id).op->is_view) continue;
     workspaces.push_back(workspace_of[static_cast<std::size_t>(id)]);
   }
-  memplan::Problem problem =
-      placement_problem(find_lifetimes(program.graph, nodes, options, workspaces), workspaces);
-  problem.alignment_bytes = program.arena().alignment_bytes;
+  const memplan::Problem problem =
+      placement_problem(find_lifetimes(program.graph, nodes, options, workspaces), workspaces,
+                        program.arena().alignment_bytes);
   const memplan::Result placed = memplan::solve(problem, {.seconds = options.seconds,
                                                           .threads = options.threads,
                                                           .most_visits = kTrialVisits,

@@ -26,9 +26,10 @@ void add_workspaces(std::span<const std::int64_t> workspaces, memplan::Problem& 
 }  // namespace
 
 memplan::Problem placement_problem(const Lifetimes& lifetimes,
-                                   std::span<const std::int64_t> workspaces) {
+                                   std::span<const std::int64_t> workspaces,
+                                   std::int64_t alignment_bytes) {
   const auto times = std::max<std::int64_t>(1, static_cast<std::int64_t>(workspaces.size()));
-  memplan::Problem problem;
+  memplan::Problem problem{.alignment_bytes = alignment_bytes};
   problem.buffers.reserve(lifetimes.buffers.size() + workspaces.size());
   for (std::size_t i = 0; i < lifetimes.in_arena; ++i) {
     problem.buffers.push_back(placeable_buffer(lifetimes.buffers[i], times));
@@ -38,9 +39,10 @@ memplan::Problem placement_problem(const Lifetimes& lifetimes,
 }
 
 memplan::Problem height_problem(const Lifetimes& lifetimes,
-                                std::span<const std::int64_t> workspaces) {
+                                std::span<const std::int64_t> workspaces,
+                                std::int64_t alignment_bytes) {
   const auto times = std::max<std::int64_t>(1, static_cast<std::int64_t>(workspaces.size()));
-  memplan::Problem problem;
+  memplan::Problem problem{.alignment_bytes = alignment_bytes};
   problem.buffers.reserve(1 + lifetimes.buffers.size() + workspaces.size());
   problem.buffers.push_back({.lower = 0, .upper = times});
   for (std::size_t i = 0; i < lifetimes.in_arena; ++i) {

@@ -42,8 +42,8 @@ PlacedStep::Height PlacedStep::place(const ExecutionOrder& order,
     if (!transfer && graph_.node(node).op->is_view) continue;
     workspaces.push_back(transfer ? 0 : workspace_of_[static_cast<std::size_t>(node)]);
   }
-  memplan::Problem problem = height_problem(lifetimes_.find(order, workspaces), workspaces);
-  problem.alignment_bytes = arena_.alignment_bytes;
+  const memplan::Problem problem =
+      height_problem(lifetimes_.find(order, workspaces), workspaces, arena_.alignment_bytes);
   const memplan::Result placed = memplan::solve(problem, options);
   lower_.watch.check();
   CHECK_INVARIANT(placed.status == memplan::Status::kPlaced);

@@ -198,11 +198,15 @@ TEST_CASE("lifetimes: all that lives throughout as one buffer needs as many byte
     }
     const Lifetimes lifetimes =
         find_lifetimes(graph, phase_order(graph), options.lower, workspaces);
-    const memplan::Problem whole = placement_problem(lifetimes, workspaces);
-    const memplan::Problem small = height_problem(lifetimes, workspaces);
-    CHECK(small.buffers.size() < whole.buffers.size());
-    CHECK(memplan::lower_bound_bytes(small) == memplan::lower_bound_bytes(whole));
-    CHECK(memplan::solve(small).solution.height_bytes == compiled->program.arena().bytes);
+    for (const std::int64_t alignment : {64, 256}) {
+      CAPTURE(alignment);
+      const memplan::Problem whole = placement_problem(lifetimes, workspaces, alignment);
+      const memplan::Problem small = height_problem(lifetimes, workspaces, alignment);
+      CHECK(small.buffers.size() < whole.buffers.size());
+      CHECK(memplan::lower_bound_bytes(small) == memplan::lower_bound_bytes(whole));
+      CHECK(memplan::solve(small).solution.height_bytes ==
+            memplan::solve(whole).solution.height_bytes);
+    }
   }
 }
 

@@ -28,6 +28,26 @@ TEST_CASE("recompute: levels keep every bit and predict every byte") {
   }
 }
 
+// `compile` checks that the step lowered with them has the bytes that were planned.
+TEST_CASE("recompute: on a device whose buffers begin at multiples of 256 bytes") {
+  const auto device = std::make_shared<CopyingDevice>(CopyingOptions{.alignment_bytes = 256});
+  std::int64_t repeats = 0;
+  for (const std::string& name : kReferenceModels) {
+    CAPTURE(name);
+    const ReferenceModel reference(name);
+    CompileOptions options = reference.options(GraphMode::kTrain);
+    options.device = device;
+    const std::unique_ptr<Compiled> plain = compile(reference.model, options);
+    options.recompute.mode = RecomputeMode::kLevel1;
+    repeats += compile(reference.model, options)->recompute->repeats;
+    options.recompute = {.mode = RecomputeMode::kAuto, .max_overhead = 0.2};
+    const std::unique_ptr<Compiled> least = compile(reference.model, options);
+    CHECK(least->program.arena().alignment_bytes == 256);
+    CHECK(least->program.arena().bytes <= plain->program.arena().bytes);
+  }
+  CHECK(repeats > 0);
+}
+
 TEST_CASE("recompute: in the memory of a level the planner is not slower than it") {
   for (const std::string& name : kReferenceModels) {
     CAPTURE(name);
