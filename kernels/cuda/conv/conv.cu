@@ -388,6 +388,10 @@ void add_conv_for(KernelTable& table) {
 
 }  // namespace
 
-void add_conv(KernelTable& table) { add_conv_for<float>(table); }
+void add_conv(KernelTable& table) {
+  add_conv_for<float>(table);
+  add_conv_for<BFloat16>(table);
+  add_conv_for<Float16>(table);
+}
 
 }  // namespace trainscope::cuda

@@ -1,6 +1,7 @@
 // One thread an element: columns * rows * sizeof(T) bytes are written, 1 FLOP each; what is read is
 // small, or as much.
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cuda/gemm/addend.h"
 #include "kernels/cuda/support/launch.h"
@@ -11,15 +12,21 @@ namespace {
 constexpr std::int64_t kThreads = 256;
 constexpr std::int64_t kMostBlocks = 16384;  // beyond it a thread makes several elements
 
+// What an element is computed in.
+template <typename T>
+using Computed = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
 template <typename T>
 __global__ void spread(T* to, const T* from, std::int64_t count, std::int64_t columns,
-                       std::int64_t row_stride, std::int64_t column_stride, T scale) {
+                       std::int64_t row_stride, std::int64_t column_stride, Computed<T> scale) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
        i += step) {
     const std::int64_t row = i / columns;
     const std::int64_t column = i - row * columns;
-    to[i] = from == nullptr ? T{0} : scale * from[row * row_stride + column * column_stride];
+    const std::int64_t at = row * row_stride + column * column_stride;
+    to[i] = static_cast<T>(from == nullptr ? Computed<T>{0}
+                                           : scale * static_cast<Computed<T>>(from[at]));
   }
 }
 
@@ -29,14 +36,22 @@ void spread_as(const SpreadAddend& s, const CallContext& call) {
   const std::int64_t blocks = std::min((count + kThreads - 1) / kThreads, kMostBlocks);
   launch(call, {.blocks = dim3(static_cast<unsigned>(blocks)), .threads = dim3(kThreads)},
          spread<T>, static_cast<T*>(s.to), static_cast<const T*>(s.from), count, s.columns,
-         s.row_stride, s.column_stride, static_cast<T>(s.scale));
+         s.row_stride, s.column_stride, static_cast<Computed<T>>(s.scale));
 }
 
 }  // namespace
 
 void spread_addend(const SpreadAddend& spread, DType dtype, const CallContext& call) {
-  if (dtype == DType::kF64) return spread_as<double>(spread, call);
-  spread_as<float>(spread, call);
+  switch (dtype) {
+    case DType::kF64:
+      return spread_as<double>(spread, call);
+    case DType::kBF16:
+      return spread_as<BFloat16>(spread, call);
+    case DType::kF16:
+      return spread_as<Float16>(spread, call);
+    default:
+      return spread_as<float>(spread, call);
+  }
 }
 
 }  // namespace trainscope::cuda

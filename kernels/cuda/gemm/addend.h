@@ -8,7 +8,7 @@
 namespace trainscope::cuda {
 
 // to[r, c] = scale * from[r * row_stride + c * column_stride] for [rows, columns]; zeros where
-// there is no `from`. All of one dtype, f32 or f64.
+// there is no `from`. All of one dtype, f32, f64, bf16 or f16.
 struct SpreadAddend {
   void* to = nullptr;
   const void* from = nullptr;

@@ -17,8 +17,17 @@ constexpr std::uint32_t kWideAlignment = 16;  // bytes
 
 bool is_double(const LtProblem& problem) { return problem.dtype == DType::kF64; }
 
-cudaDataType_t type_of(const LtProblem& problem) {
-  return is_double(problem) ? CUDA_R_64F : CUDA_R_32F;
+cudaDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return CUDA_R_64F;
+    case DType::kBF16:
+      return CUDA_R_16BF;
+    case DType::kF16:
+      return CUDA_R_16F;
+    default:
+      return CUDA_R_32F;
+  }
 }
 
 // Sets attributes one after the other until one fails.
@@ -69,7 +78,7 @@ LtMatmul::~LtMatmul() {
 cublasStatus_t LtMatmul::describe() {
   const bool f64 = is_double(problem_);
   const cublasStatus_t status = cublas_lt().desc_create(
-      &desc_, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, type_of(problem_));
+      &desc_, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, f64 ? CUDA_R_64F : CUDA_R_32F);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   const cublasOperation_t of_first = problem_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t of_second = problem_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -84,17 +93,19 @@ cublasStatus_t LtMatmul::describe() {
   const auto [m, n, k] = std::array{problem_.m, problem_.n, problem_.k};
   const bool ta = problem_.transpose_a;
   const bool tb = problem_.transpose_b;
-  cublasStatus_t described = describe_matrix(&b_, tb ? k : n, tb ? n : k, problem_.b_stride);
+  cublasStatus_t described =
+      describe_matrix(&b_, problem_.dtype, tb ? k : n, tb ? n : k, problem_.b_stride);
   if (described != CUBLAS_STATUS_SUCCESS) return described;
-  described = describe_matrix(&a_, ta ? m : k, ta ? k : m, problem_.a_stride);
+  described = describe_matrix(&a_, problem_.dtype, ta ? m : k, ta ? k : m, problem_.a_stride);
   if (described != CUBLAS_STATUS_SUCCESS) return described;
-  return describe_matrix(&d_, n, m, m * n);
+  return describe_matrix(&d_, problem_.result, n, m, m * n);
 }
 
-cublasStatus_t LtMatmul::describe_matrix(cublasLtMatrixLayout_t* layout, std::int64_t rows,
-                                         std::int64_t columns, std::int64_t stride) const {
+cublasStatus_t LtMatmul::describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype,
+                                         std::int64_t rows, std::int64_t columns,
+                                         std::int64_t stride) const {
   const cublasStatus_t status =
-      cublas_lt().layout_create(layout, type_of(problem_), static_cast<std::uint64_t>(rows),
+      cublas_lt().layout_create(layout, type_of(dtype), static_cast<std::uint64_t>(rows),
                                 static_cast<std::uint64_t>(columns), rows);
   if (status != CUBLAS_STATUS_SUCCESS || problem_.batch == 1) return status;
   return LayoutAttributes(*layout)
@@ -108,17 +119,17 @@ cublasStatus_t LtMatmul::choose(cublasLtHandle_t handle, Alignment alignment) {
   cublasLtMatmulPreference_t preference = nullptr;
   cublasStatus_t status = lt.preference_create(&preference);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
-  const std::uint32_t bytes = alignment == kSixteenBytes
-                                  ? kWideAlignment
-                                  : static_cast<std::uint32_t>(size_of(problem_.dtype));
+  const auto bytes_of = [alignment](DType dtype) {
+    return alignment == kSixteenBytes ? kWideAlignment : static_cast<std::uint32_t>(size_of(dtype));
+  };
   const std::uint32_t in_order = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   PreferenceAttributes attributes(preference);
   attributes.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes)
       .set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, in_order)
-      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bytes)
-      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, bytes)
-      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, bytes)
-      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bytes);
+      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bytes_of(problem_.dtype))
+      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, bytes_of(problem_.dtype))
+      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, bytes_of(problem_.result))
+      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bytes_of(problem_.result));
   status = attributes.status();
   cublasLtMatmulHeuristicResult_t result = {};
   int found = 0;
@@ -134,16 +145,17 @@ cublasStatus_t LtMatmul::choose(cublasLtHandle_t handle, Alignment alignment) {
 }
 
 bool LtMatmul::is_aligned(const LtOperands& operands) const {
-  const auto element = static_cast<std::int64_t>(size_of(problem_.dtype));
   const auto lies_well = [](const void* address) {
     return reinterpret_cast<std::uintptr_t>(address) % kWideAlignment == 0;
   };
-  const auto steps_well = [&](std::int64_t stride) {
-    return problem_.batch == 1 || stride * element % kWideAlignment == 0;
+  const auto steps_well = [&](std::int64_t stride, DType dtype) {
+    const std::int64_t bytes = stride * static_cast<std::int64_t>(size_of(dtype));
+    return problem_.batch == 1 || bytes % kWideAlignment == 0;
   };
   return lies_well(operands.a) && lies_well(operands.b) && lies_well(operands.addend) &&
-         lies_well(operands.d) && steps_well(problem_.a_stride) && steps_well(problem_.b_stride) &&
-         steps_well(problem_.m * problem_.n);
+         lies_well(operands.d) && steps_well(problem_.a_stride, problem_.dtype) &&
+         steps_well(problem_.b_stride, problem_.dtype) &&
+         steps_well(problem_.m * problem_.n, problem_.result);
 }
 
 std::string LtMatmul::text() const {

@@ -32,7 +32,8 @@ struct LtProblem {
   std::int64_t batch = 1;
   std::int64_t a_stride = 0;
   std::int64_t b_stride = 0;
-  DType dtype = DType::kF32;  // of all four: f32 (never in TF32) or f64
+  DType dtype = DType::kF32;   // of A and B: f32 (never in TF32), f64, or bf16, f16 summed in f32
+  DType result = DType::kF32;  // of D and the addend: the same, or f32 of bf16 and f16
   LtAddend addend = LtAddend::kNone;
 };
 
@@ -56,6 +57,8 @@ class LtMatmul {
   LtMatmul& operator=(const LtMatmul&) = delete;
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
+  // Whether all four lie at multiples of 16 bytes, and their matrices too.
+  bool is_aligned(const LtOperands& operands) const;
   // Says through `call` what the library refuses.
   void run(const LtOperands& operands, void* workspace, const CallContext& call) const;
 
@@ -66,10 +69,9 @@ class LtMatmul {
 
   explicit LtMatmul(const LtProblem& problem) : problem_(problem) {}
   cublasStatus_t describe();
-  cublasStatus_t describe_matrix(cublasLtMatrixLayout_t* layout, std::int64_t rows,
+  cublasStatus_t describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype, std::int64_t rows,
                                  std::int64_t columns, std::int64_t stride) const;
   cublasStatus_t choose(cublasLtHandle_t handle, Alignment alignment);
-  bool is_aligned(const LtOperands& operands) const;
   std::string text() const;
 
   const LtProblem problem_;

@@ -15,12 +15,15 @@ namespace trainscope::cuda {
 namespace {
 
 constexpr std::string_view kNoAlgorithm = "cuBLASLt has no algorithm for this matmul";
-constexpr std::string_view kOtherType = "operands and result are not all of one type";
+constexpr std::string_view kOtherType =
+    "operands and result are not all of one type, nor operands of two bytes with a sum in f32";
 
-bool has_one_type(std::span<const TensorView> inputs, const TensorView& output) {
-  return std::ranges::all_of(inputs, [&output](const TensorView& input) {
-    return !input.present || input.type.dtype == output.type.dtype;
-  });
+bool has_types(std::span<const TensorView> inputs, const TensorView& output) {
+  const DType dtype = inputs[0].type.dtype;
+  const DType result = output.type.dtype;
+  const bool upcast = is_stored_only(dtype) && result == DType::kF32;
+  return inputs[1].type.dtype == dtype && (result == dtype || upcast) &&
+         (inputs.size() < 3 || !inputs[2].present || inputs[2].type.dtype == result);
 }
 
 const MatMulParams& params_of(const Params& params) { return std::get<MatMulParams>(params); }
@@ -28,7 +31,7 @@ const MatMulParams& params_of(const Params& params) { return std::get<MatMulPara
 // --- One matmul ----------------------------------------------------------------------------------
 Support supports_one(const Params& params, std::span<const TensorView> inputs,
                      const TensorView& output) {
-  if (!has_one_type(inputs, output)) return {kOtherType};
+  if (!has_types(inputs, output)) return {kOtherType};
   std::string why_not;
   return supported_if(MatmulCall::make(params_of(params), inputs, output, &why_not) != nullptr,
                       kNoAlgorithm);
@@ -108,7 +111,7 @@ void run_multi(const RunArgs& args) {
 }  // namespace
 
 void add_matmul(KernelTable& table) {
-  for (const DType dtype : {DType::kF32, DType::kF64}) {
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16}) {
     for (const char* op : kMatmulOps) {
       table.add(op, dtype,
                 {.name = "matmul.cublas_lt",

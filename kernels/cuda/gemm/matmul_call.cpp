@@ -22,17 +22,30 @@ std::unique_ptr<MatmulCall> MatmulCall::make(const MatMulParams& params,
   std::unique_ptr<MatmulCall> call(new MatmulCall());
   call->params_ = params;
   call->layout_ = matmul_layout(params, inputs[0].shape(), inputs[1].shape());
-  call->dtype_ = output.type.dtype;
+  call->dtype_ = inputs[0].type.dtype;
+  call->result_ = output.type.dtype;
   if (inputs.size() > 2 && inputs[2].present && params.beta != 0.0) call->choose_addend(inputs[2]);
   if (output.elements() == 0 || call->layout_.size.k == 0) return call;
-  call->matmul_ = LtMatmul::make(call->problem(), why_not);
-  if (call->matmul_ == nullptr && call->addend_ == LtAddend::kRow) {
-    call->addend_ = LtAddend::kMatrix;
-    call->spreads_ = true;
-    call->matmul_ = LtMatmul::make(call->problem(), why_not);
+  call->matmul_ = LtMatmul::make(call->problem(call->addend_), why_not);
+  if (call->addend_ == LtAddend::kRow) {
+    if (call->matmul_ == nullptr) {
+      call->addend_ = LtAddend::kMatrix;
+      call->spreads_ = true;
+      call->matmul_ = LtMatmul::make(call->problem(call->addend_), why_not);
+    } else if (is_stored_only(call->dtype_)) {
+      call->spread_matmul_ = LtMatmul::make(call->problem(LtAddend::kMatrix), why_not);
+      if (call->spread_matmul_ == nullptr) return nullptr;
+    }
   }
   if (call->matmul_ == nullptr) call.reset();
   return call;
+}
+
+std::size_t MatmulCall::workspace_bytes() const {
+  const auto bytes_of = [](const std::unique_ptr<LtMatmul>& matmul) {
+    return matmul == nullptr ? std::size_t{0} : matmul->workspace_bytes();
+  };
+  return std::max(bytes_of(matmul_), bytes_of(spread_matmul_));
 }
 
 void MatmulCall::choose_addend(const TensorView& addend) {
@@ -51,7 +64,7 @@ void MatmulCall::choose_addend(const TensorView& addend) {
 }
 
 // The last batch axis is the library's, the others are loops.
-LtProblem MatmulCall::problem() const {
+LtProblem MatmulCall::problem(LtAddend addend) const {
   const MatmulSize& size = layout_.size;
   LtProblem problem{.m = size.m,
                     .n = size.n,
@@ -59,7 +72,8 @@ LtProblem MatmulCall::problem() const {
                     .transpose_a = layout_.transpose_a,
                     .transpose_b = layout_.transpose_b,
                     .dtype = dtype_,
-                    .addend = addend_};
+                    .result = result_,
+                    .addend = addend};
   if (layout_.batch_rank == 0) return problem;
   const auto last = static_cast<std::size_t>(layout_.batch_rank - 1);
   problem.batch = layout_.batch[last];
@@ -78,31 +92,38 @@ void MatmulCall::spread(std::span<const TensorView> inputs, const TensorView& ou
                  .row_stride = strides_.row,
                  .column_stride = strides_.column,
                  .scale = scale},
-                dtype_, call);
+                result_, call);
 }
 
 void MatmulCall::run(std::span<const TensorView> inputs, const TensorView& output, void* workspace,
                      const CallContext& call) const {
   if (output.elements() == 0) return;
   if (matmul_ == nullptr) return spread(inputs, output, params_.beta, call);
-  if (spreads_) spread(inputs, output, 1.0, call);
+  const bool unaligned_row =
+      spread_matmul_ != nullptr &&
+      !matmul_->is_aligned(
+          {.a = inputs[0].data, .b = inputs[1].data, .addend = inputs[2].data, .d = output.data});
+  const LtMatmul& matmul = unaligned_row ? *spread_matmul_ : *matmul_;
+  const LtAddend kind = unaligned_row ? LtAddend::kMatrix : addend_;
+  const bool spreads = spreads_ || unaligned_row;
+  if (spreads) spread(inputs, output, 1.0, call);
   const MatmulSize& size = layout_.size;
   const auto last = static_cast<std::size_t>(std::max(0, layout_.batch_rank - 1));
   const std::int64_t together = layout_.batch_rank == 0 ? 1 : layout_.batch[last];
-  const TensorView& addend = spreads_ || !adds_ ? output : inputs[2];
-  for (std::int64_t matmul = 0; matmul < size.batch; matmul += together) {
-    const MatrixPair pair = matrices_of(layout_, matmul);
-    const std::int64_t of_result = matmul * size.m * size.n;
+  const TensorView& addend = spreads || !adds_ ? output : inputs[2];
+  for (std::int64_t first = 0; first < size.batch; first += together) {
+    const MatrixPair pair = matrices_of(layout_, first);
+    const std::int64_t of_result = first * size.m * size.n;
     const void* added = nullptr;
-    if (addend_ == LtAddend::kMatrix) added = at(addend, of_result);
-    if (addend_ == LtAddend::kRow) added = addend.data;
-    matmul_->run({.a = at(inputs[0], pair.a * size.m * size.k),
-                  .b = at(inputs[1], pair.b * size.k * size.n),
-                  .addend = added,
-                  .d = const_cast<std::byte*>(at(output, of_result)),
-                  .alpha = params_.alpha,
-                  .beta = params_.beta},
-                 workspace, call);
+    if (kind == LtAddend::kMatrix) added = at(addend, of_result);
+    if (kind == LtAddend::kRow) added = addend.data;
+    matmul.run({.a = at(inputs[0], pair.a * size.m * size.k),
+                .b = at(inputs[1], pair.b * size.k * size.n),
+                .addend = added,
+                .d = const_cast<std::byte*>(at(output, of_result)),
+                .alpha = params_.alpha,
+                .beta = params_.beta},
+               workspace, call);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cuda/support/teams.h"
+#include "kernels/cuda/support/types.h"
 #include "kernels/cuda/support/views.h"
 
 namespace trainscope::cuda {
@@ -71,13 +72,13 @@ void compact_rows(const RunArgs& args) {
 
 // y [m, n] = op(a) op(b) + bias, of the first `count` rows of `a`: with sums_rows these are what it
 // sums over (a is transposed), else the rows of y, whose others become the bias or zeros.
-template <typename T>
+template <typename T, typename Result>
 struct CompactMatMul {
   const T* a;
   const T* b;
   const std::int64_t* count;
   const T* bias;  // [n], or null
-  T* y;
+  Result* y;
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
@@ -110,8 +111,9 @@ __device__ void load_compact(const T* from, std::int64_t first, std::int64_t row
 // A block computes 64 x 64 of y, a thread 4 x 4. FLOPs: 2 m n k of the rows that count. Bytes: a
 // once for each 64 columns, b once for each 64 rows that count, y written once. Sums are formed in
 // order, in f32. A multiprocessor has two blocks: unrolled loads take 128 registers.
-template <typename T>
-__global__ void __launch_bounds__(kTeamThreads, 2) compact_matmul_tiles(const CompactMatMul<T> g) {
+template <typename T, typename Result>
+__global__ void __launch_bounds__(kTeamThreads, 2)
+    compact_matmul_tiles(const CompactMatMul<T, Result> g) {
   TRAINSCOPE_SHARED(float, left, kCompactDepth* kCompactPitch);
   TRAINSCOPE_SHARED(float, right, kCompactDepth* kCompactPitch);
   const std::int64_t all = g.sums_rows ? g.k : g.m;
@@ -145,33 +147,39 @@ __global__ void __launch_bounds__(kTeamThreads, 2) compact_matmul_tiles(const Co
       const std::int64_t c = column + own_column + j;
       if (r >= g.m || c >= g.n) continue;
       const float bias = g.bias == nullptr ? 0.0F : static_cast<float>(g.bias[c]);
-      g.y[r * g.n + c] = static_cast<T>(r < m ? sums[i][j] + bias : bias);
+      g.y[r * g.n + c] = static_cast<Result>(r < m ? sums[i][j] + bias : bias);
     }
   }
 }
 
-template <typename T>
-void compact_matmul(const RunArgs& args) {
+template <typename T, typename Result>
+void compact_matmul_to(const RunArgs& args) {
   const auto& params = std::get<MatMulParams>(args.params);
   const Shape& a = args.inputs[0].shape();
   const Shape& b = args.inputs[1].shape();
-  const CompactMatMul<T> matmul{.a = args.inputs[0].as<const T>(),
-                                .b = args.inputs[1].as<const T>(),
-                                .count = args.inputs[2].as<const std::int64_t>(),
-                                .bias = data_or_null<const T>(args.inputs, 3),
-                                .y = args.outputs[0].as<T>(),
-                                .m = a[params.transpose_a ? 1 : 0],
-                                .n = b[params.transpose_b ? 0 : 1],
-                                .k = a[params.transpose_a ? 0 : 1],
-                                .a_row = params.transpose_a ? 1 : a[1],
-                                .a_column = params.transpose_a ? a[1] : 1,
-                                .b_row = params.transpose_b ? 1 : b[1],
-                                .b_column = params.transpose_b ? b[1] : 1,
-                                .sums_rows = params.transpose_a};
+  const CompactMatMul<T, Result> matmul{.a = args.inputs[0].as<const T>(),
+                                        .b = args.inputs[1].as<const T>(),
+                                        .count = args.inputs[2].as<const std::int64_t>(),
+                                        .bias = data_or_null<const T>(args.inputs, 3),
+                                        .y = args.outputs[0].as<Result>(),
+                                        .m = a[params.transpose_a ? 1 : 0],
+                                        .n = b[params.transpose_b ? 0 : 1],
+                                        .k = a[params.transpose_a ? 0 : 1],
+                                        .a_row = params.transpose_a ? 1 : a[1],
+                                        .a_column = params.transpose_a ? a[1] : 1,
+                                        .b_row = params.transpose_b ? 1 : b[1],
+                                        .b_column = params.transpose_b ? b[1] : 1,
+                                        .sums_rows = params.transpose_a};
   const std::int64_t tiles =
       (matmul.m + kCompactTile - 1) / kCompactTile * ((matmul.n + kCompactTile - 1) / kCompactTile);
   launch(args.call, {.blocks = team_blocks(tiles, 1), .threads = dim3(kTeamThreads)},
-         compact_matmul_tiles<T>, matmul);
+         compact_matmul_tiles<T, Result>, matmul);
+}
+
+template <typename T>
+void compact_matmul(const RunArgs& args) {
+  if (args.outputs[0].type.dtype == DType::kF32) return compact_matmul_to<T, float>(args);
+  compact_matmul_to<T, T>(args);
 }
 
 }  // namespace
@@ -181,8 +189,11 @@ void add_compact_rows(KernelTable& table) {
             {.name = "compact_rows.cuda", .run = compact_rows<std::int32_t>});
   table.add("CompactRows", DType::kI64,
             {.name = "compact_rows.cuda", .run = compact_rows<std::int64_t>});
-  table.add("CompactMatMul", DType::kF32,
-            {.name = "compact_matmul.cuda", .run = compact_matmul<float>});
+  for_types<float, BFloat16, Float16>([&](auto* type) {
+    using T = Pointee<decltype(type)>;
+    table.add("CompactMatMul", kDTypeOf<T>,
+              {.name = "compact_matmul.cuda", .run = compact_matmul<T>});
+  });
 }
 
 }  // namespace trainscope::cuda
