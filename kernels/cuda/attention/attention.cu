@@ -251,6 +251,7 @@ void add_attention(KernelTable& table) {
   add_attention_for<float>(table);
   add_attention_for<BFloat16>(table);
   add_attention_for<Float16>(table);
+  add_attention_tensor(table);  // preferred where it takes a call
   add_attention_grad(table);
 }
 

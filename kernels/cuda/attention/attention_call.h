@@ -88,8 +88,10 @@ struct AttentionSizes {
 // `inputs` begin with q.
 AttentionSizes attention_sizes(const Params& params, std::span<const TensorView> inputs);
 Support supports_attention(const Params& params, std::span<const TensorView> inputs);
+// ... on tensor cores, of elements of two bytes.
+Support supports_tensor_attention(const Params& params, std::span<const TensorView> inputs);
 
-inline int tiles_of(int rows, int rows_of_tile) {
+__host__ __device__ inline int tiles_of(int rows, int rows_of_tile) {
   return rows / rows_of_tile + (rows % rows_of_tile == 0 ? 0 : 1);
 }
 

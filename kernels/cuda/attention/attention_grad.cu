@@ -7,47 +7,11 @@
 #include <variant>
 
 #include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/attention_grad_call.h"
 #include "kernels/cuda/attention/attention_tile.h"
-#include "kernels/cuda/support/teams.h"
 
 namespace trainscope::cuda {
 namespace {
-
-// Inputs dy, y and the statistics come before those of Attention.
-constexpr std::size_t kForwardInputs = 3;
-
-template <typename T>
-struct GradientCall {
-  AttentionSizes sizes;
-  HeadTensors<const T> x;
-  HeadTensors<T> dx;  // dq may be q or dy
-  HeadTensor<const T> dy;
-  HeadTensor<const T> y;
-  const float* statistics;  // [batch, heads, tokens, 2]
-  float* shifts;            // [batch, heads, tokens]: sums of dy * y
-  int tiles;                // of queries, or of keys
-};
-
-// shifts[b, head, query] = sum of dy * y over the head. A warp a row. Bytes: dy and y read once.
-template <typename T>
-__global__ void __launch_bounds__(kTeamThreads) attention_shifts(const GradientCall<T> a) {
-  const AttentionSizes& sizes = a.sizes;
-  const std::int64_t rows = sizes.row(sizes.batch, 0, 0);
-  for (std::int64_t row = WarpTeam::first(); row < rows; row += WarpTeam::teams()) {
-    const std::int64_t query = row % sizes.tokens;
-    const auto item = static_cast<int>(row / sizes.tokens);
-    const int head = item % sizes.heads;
-    const int b = item / sizes.heads;
-    const T* dy = a.dy.head(b, head, sizes.width).from(query).data;
-    const T* y = a.y.head(b, head, sizes.width).from(query).data;
-    float sum = 0.0F;
-    for (int d = WarpTeam::rank(); d < sizes.width; d += kWarp) {
-      sum = std::fma(static_cast<float>(dy[d]), static_cast<float>(y[d]), sum);
-    }
-    sum = warp_sum(sum);
-    if (WarpTeam::rank() == 0) a.shifts[row] = sum;
-  }
-}
 
 // 64 queries and 64 keys, 4 x 4 scores a thread, or 4 x 8 where the sums of a head leave the
 // registers for it. Measured on an H200, heads of 64 and of 128 elements: 2.66 and 4.08 ms by 4 x
@@ -234,28 +198,10 @@ __global__ void __launch_bounds__(BackwardShape<Form>::kThreads, kBackwardBlocks
                                sizes.tokens - tile.query, sizes.width);
 }
 
-Prepared prepare_grad(const PrepareArgs& args) {
-  const AttentionSizes sizes = attention_sizes(args.params, args.inputs.subspan(kForwardInputs));
-  return {.workspace_bytes = static_cast<std::size_t>(sizes.rows()) * sizeof(float),
-          .state = nullptr};
-}
-
 template <typename T>
 void run_grad(const RunArgs& args) {
-  const auto forward = args.inputs.subspan(kForwardInputs);
-  const auto& params = std::get<AttentionParams>(args.params);
-  GradientCall<T> call{.sizes = attention_sizes(args.params, forward),
-                       .x = head_tensors<const T>(params, forward),
-                       .dx = head_tensors<T>(params, args.outputs),
-                       .dy = head_tensor<const T>(args.inputs[0], 0),
-                       .y = head_tensor<const T>(args.inputs[1], 0),
-                       .statistics = args.inputs[2].as<const float>(),
-                       .shifts = static_cast<float*>(args.workspace),
-                       .tiles = 0};
+  GradientCall<T> call = gradient_call<T>(args);
   const AttentionSizes& sizes = call.sizes;
-  launch(args.call,
-         {.blocks = team_blocks(sizes.rows(), kTeamThreads / kWarp), .threads = dim3(kTeamThreads)},
-         attention_shifts<T>, call);
   with_form(sizes, [&]<class Form>(Form) {
     const auto grid = [&call](int heads) {
       const int blocks = call.tiles * heads * call.sizes.batch;
@@ -281,7 +227,7 @@ void add_grad_for(KernelTable& table) {
   table.add("AttentionGrad", kDTypeOf<T>,
             {.name = "attention_grad.cuda",
              .supports = supports_grad,
-             .prepare = prepare_grad,
+             .prepare = prepare_gradient,
              .run = run_grad<T>});
 }
 
@@ -291,6 +237,7 @@ void add_attention_grad(KernelTable& table) {
   add_grad_for<float>(table);
   add_grad_for<BFloat16>(table);
   add_grad_for<Float16>(table);
+  add_attention_grad_tensor(table);
 }
 
 }  // namespace trainscope::cuda

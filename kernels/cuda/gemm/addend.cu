@@ -1,8 +1,8 @@
 // One thread an element: columns * rows * sizeof(T) bytes are written, 1 FLOP each; what is read is
 // small, or as much.
 #include <algorithm>
-#include <type_traits>
 
+#include "kernels/api/low_precision.h"
 #include "kernels/cuda/gemm/addend.h"
 #include "kernels/cuda/support/launch.h"
 
@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::int64_t kThreads = 256;
 constexpr std::int64_t kMostBlocks = 16384;  // beyond it a thread makes several elements
-
-// What an element is computed in.
-template <typename T>
-using Computed = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <typename T>
 __global__ void spread(T* to, const T* from, std::int64_t count, std::int64_t columns,

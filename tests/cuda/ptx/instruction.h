@@ -26,6 +26,12 @@ using Run = void (*)(Warp& warp, const Instruction& instruction, unsigned mask);
 
 enum class Space : std::uint8_t { kGeneric, kGlobal, kShared, kLocal, kParameter };
 
+// What a lane uses of memory: so many bytes from an address of the space.
+struct Access {
+  Space space = Space::kGeneric;
+  unsigned bytes = 0;
+};
+
 // How lanes go on behind an instruction.
 enum class Flow : std::uint8_t {
   kNext,
@@ -52,6 +58,7 @@ struct Instruction {
   unsigned bytes = 0;
   unsigned count = 1;
   std::int64_t offset = 0;
+  Access access() const { return {.space = space, .bytes = bytes * count}; }
 
   int line = 0;         // of the PTX text
   int source_file = 0;  // as the text numbers them

@@ -94,14 +94,13 @@ RunResult run_interpreted(ptx::InterpretedKernels& kernels, const OpCase& op_cas
   return run_kernel(op_case, watched, options);
 }
 
-KernelCase kernel_case(std::string_view op, std::string_view text) {
+KernelCase kernel_case(std::string_view op, std::string_view text, DType type) {
   static const OpTable ops = standard_ops();
   static const KernelTable kernels = cuda::own_kernels();
   const OpDef* row = ops.find(op);
   if (row == nullptr) row = ops.find(op, kTrainscopeDomain);
   REQUIRE(row != nullptr);
-  KernelCase found{.op_case = std::make_unique<const OpCase>(*row, text, DType::kF32),
-                   .kernels = {}};
+  KernelCase found{.op_case = std::make_unique<const OpCase>(*row, text, type), .kernels = {}};
   found.kernels = kernels_for(*found.op_case, kernels);
   REQUIRE(!found.kernels.empty());
   return found;

@@ -25,7 +25,7 @@ struct KernelCase {
   std::unique_ptr<const OpCase> op_case;
   std::vector<const Kernel*> kernels;
 };
-KernelCase kernel_case(std::string_view op, std::string_view text);
+KernelCase kernel_case(std::string_view op, std::string_view text, DType type = DType::kF32);
 
 // The same bits, but for those of a NaN.
 bool same_values(const std::vector<Tensor>& a, const std::vector<Tensor>& b);

@@ -168,6 +168,10 @@ class Parser {
     if (opcode.starts_with("shfl.") && instruction.operands.size() == 5) {
       instruction.operands.insert(instruction.operands.begin() + 1, Instruction::kNone);
     }
+    // All lanes of the warp do it, without a mask that says so.
+    if (opcode.starts_with("mma.sync.") || opcode.starts_with("ldmatrix.sync.")) {
+      add_operand("-1", instruction);
+    }
     set_opcode(opcode, instruction, operands);
     kernel_.code.push_back(std::move(instruction));
   }

@@ -138,19 +138,19 @@ void Machine::fail(const Warp& warp, unsigned lane, const Instruction& instructi
 }
 
 std::byte* Machine::use(Warp& warp, unsigned lane, const Instruction& instruction,
-                        std::uint64_t address, Use use) {
-  const std::size_t bytes = std::size_t{instruction.bytes} * instruction.count;
+                        const Access& access, std::uint64_t address, Use use) {
+  const unsigned bytes = access.bytes;
   if (address % bytes != 0) {
     fail(warp, lane, instruction, "address " + hexadecimal(address) + " is not aligned");
   }
-  const bool generic = instruction.space == Space::kGeneric;
-  if (instruction.space == Space::kShared) {
-    return use_shared(warp, lane, instruction, address & 0xFFFFFFFFU, use);
+  const bool generic = access.space == Space::kGeneric;
+  if (access.space == Space::kShared) {
+    return use_shared(warp, lane, instruction, bytes, address & 0xFFFFFFFFU, use);
   }
   if (generic && (address & kSharedWindow) != 0) {
-    return use_shared(warp, lane, instruction, address - kSharedWindow, use);
+    return use_shared(warp, lane, instruction, bytes, address - kSharedWindow, use);
   }
-  if (instruction.space == Space::kLocal || (generic && (address & kLocalWindow) != 0)) {
+  if (access.space == Space::kLocal || (generic && (address & kLocalWindow) != 0)) {
     const std::uint64_t offset = address - kLocalWindow;
     if (offset + bytes > kernel_->local_bytes) {
       fail(warp, lane, instruction, "byte " + std::to_string(offset) + " is beyond the stack");
@@ -158,7 +158,7 @@ std::byte* Machine::use(Warp& warp, unsigned lane, const Instruction& instructio
     return local_.data() + (std::size_t{warp.index()} * kLanes + lane) * kernel_->local_bytes +
            offset;
   }
-  if (instruction.space == Space::kParameter) {
+  if (access.space == Space::kParameter) {
     if (address + bytes > launch_->arguments.size()) {
       fail(warp, lane, instruction, "an argument that there is not");
     }
@@ -172,8 +172,7 @@ std::byte* Machine::use(Warp& warp, unsigned lane, const Instruction& instructio
 }
 
 std::byte* Machine::use_shared(Warp& warp, unsigned lane, const Instruction& instruction,
-                               std::uint64_t address, Use use) {
-  const std::size_t bytes = std::size_t{instruction.bytes} * instruction.count;
+                               unsigned bytes, std::uint64_t address, Use use) {
   if (address + bytes > shared_.size()) {
     fail(warp, lane, instruction,
          "byte " + std::to_string(address) + " is beyond the shared memory");
@@ -185,27 +184,24 @@ std::byte* Machine::use_shared(Warp& warp, unsigned lane, const Instruction& ins
   return shared_.at(address);
 }
 
-void Machine::count(const Instruction& instruction, const Lanes& addresses, unsigned mask,
-                    Use use) {
-  const std::int64_t bytes =
-      std::int64_t{instruction.bytes} * instruction.count * std::popcount(mask);
+void Machine::count(const Access& access, const Lanes& addresses, unsigned mask, Use use) {
+  const std::int64_t bytes = std::int64_t{access.bytes} * std::popcount(mask);
   const std::int64_t read = use == Use::kWrite ? 0 : bytes;
   const std::int64_t written = use == Use::kRead ? 0 : bytes;
   const std::uint64_t first = addresses.words[static_cast<unsigned>(std::countr_zero(mask))];
-  const bool generic = instruction.space == Space::kGeneric;
-  if (instruction.space == Space::kShared || (generic && (first & kSharedWindow) != 0)) {
+  const bool generic = access.space == Space::kGeneric;
+  if (access.space == Space::kShared || (generic && (first & kSharedWindow) != 0)) {
     counters_.shared_bytes_read += read;
     counters_.shared_bytes_written += written;
-    count_wavefronts(instruction, addresses, mask);
-  } else if (instruction.space == Space::kGlobal || (generic && (first & kLocalWindow) == 0)) {
+    count_wavefronts(access.bytes, addresses, mask);
+  } else if (access.space == Space::kGlobal || (generic && (first & kLocalWindow) == 0)) {
     counters_.bytes_read += read;
     counters_.bytes_written += written;
-    count_sectors(instruction, addresses, mask);
+    count_sectors(access.bytes, addresses, mask);
   }
 }
 
-void Machine::count_sectors(const Instruction& instruction, const Lanes& addresses, unsigned mask) {
-  const std::uint64_t bytes = std::uint64_t{instruction.bytes} * instruction.count;
+void Machine::count_sectors(unsigned bytes, const Lanes& addresses, unsigned mask) {
   std::array<std::uint64_t, kLanes> sectors = {};
   std::size_t touched = 0;
   for_lanes(mask, [&](unsigned lane) {
@@ -217,14 +213,13 @@ void Machine::count_sectors(const Instruction& instruction, const Lanes& address
   const auto end =
       std::unique(sectors.begin(), sectors.begin() + static_cast<std::ptrdiff_t>(touched));
   counters_.sectors += end - sectors.begin();
-  const std::uint64_t asked = bytes * static_cast<std::uint64_t>(std::popcount(mask));
+  const std::uint64_t asked =
+      std::uint64_t{bytes} * static_cast<std::uint64_t>(std::popcount(mask));
   counters_.least_sectors += static_cast<std::int64_t>((asked + kSectorBytes - 1) / kSectorBytes);
 }
 
 // As many lanes at a time as ask for 128 bytes; each bank gives one word a time.
-void Machine::count_wavefronts(const Instruction& instruction, const Lanes& addresses,
-                               unsigned mask) {
-  const unsigned bytes = instruction.bytes * instruction.count;
+void Machine::count_wavefronts(unsigned bytes, const Lanes& addresses, unsigned mask) {
   const unsigned group = kBanks * kBankBytes / std::max(kBankBytes, bytes);
   for (unsigned from = 0; from < kLanes; from += group) {
     const unsigned lanes = mask & static_cast<unsigned>(((std::uint64_t{1} << group) - 1) << from);

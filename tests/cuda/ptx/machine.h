@@ -60,8 +60,8 @@ class Machine {
   // Races in shared memory, one text for each instruction that has some.
   const std::set<std::string>& races() const { return races_; }
   void forget_races() { races_.clear(); }
-  // Lines of the texts with barriers of blocks and warps that were passed since this was last asked
-  // for.
+  // Lines of the texts with barriers of blocks and warps, and waits for copies, that were passed
+  // since this was last asked for.
   std::set<TextLine> take_barriers() { return std::exchange(barriers_, {}); }
 
   // Throws Fault.
@@ -69,10 +69,10 @@ class Machine {
 
   // --- Called by instructions --------------------------------------------------------------------
   // Bytes behind an address, which a lane uses.
-  std::byte* use(Warp& warp, unsigned lane, const Instruction& instruction, std::uint64_t address,
-                 Use use);
-  // Counts an instruction's uses by the lanes of the mask.
-  void count(const Instruction& instruction, const Lanes& addresses, unsigned mask, Use use);
+  std::byte* use(Warp& warp, unsigned lane, const Instruction& instruction, const Access& access,
+                 std::uint64_t address, Use use);
+  // Counts such uses by the lanes of the mask.
+  void count(const Access& access, const Lanes& addresses, unsigned mask, Use use);
   void note_barrier(const Instruction& barrier) {
     barriers_.insert({.module = module_->name(),
                       .number = barrier.line,
@@ -90,10 +90,10 @@ class Machine {
   void run_block(std::uint64_t block);
   void pass_barrier();
   std::uint64_t special(SpecialRegister which, std::uint64_t thread) const;
-  std::byte* use_shared(Warp& warp, unsigned lane, const Instruction& instruction,
+  std::byte* use_shared(Warp& warp, unsigned lane, const Instruction& instruction, unsigned bytes,
                         std::uint64_t address, Use use);
-  void count_sectors(const Instruction& instruction, const Lanes& addresses, unsigned mask);
-  void count_wavefronts(const Instruction& instruction, const Lanes& addresses, unsigned mask);
+  void count_sectors(unsigned bytes, const Lanes& addresses, unsigned mask);
+  void count_wavefronts(unsigned bytes, const Lanes& addresses, unsigned mask);
 
   GlobalMemory memory_;
   Counters counters_;

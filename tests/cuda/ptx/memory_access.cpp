@@ -29,9 +29,10 @@ std::uint64_t read_element(const std::byte* from, const Instruction& instruction
 void run_load(Warp& warp, const Instruction& instruction, unsigned mask) {
   const Lanes addresses = addresses_of(warp, instruction, instruction.count, mask);
   Machine& machine = warp.machine();
-  machine.count(instruction, addresses, mask, Use::kRead);
+  machine.count(instruction.access(), addresses, mask, Use::kRead);
   for_lanes(mask, [&](unsigned lane) {
-    const std::byte* from = machine.use(warp, lane, instruction, addresses.words[lane], Use::kRead);
+    const std::byte* from = machine.use(warp, lane, instruction, instruction.access(),
+                                        addresses.words[lane], Use::kRead);
     for (unsigned i = 0; i < instruction.count; ++i) {
       if (instruction.operands[i] == Instruction::kNone) continue;
       warp.operand(instruction, i).words[lane] =
@@ -43,9 +44,10 @@ void run_load(Warp& warp, const Instruction& instruction, unsigned mask) {
 void run_store(Warp& warp, const Instruction& instruction, unsigned mask) {
   const Lanes addresses = addresses_of(warp, instruction, 0, mask);
   Machine& machine = warp.machine();
-  machine.count(instruction, addresses, mask, Use::kWrite);
+  machine.count(instruction.access(), addresses, mask, Use::kWrite);
   for_lanes(mask, [&](unsigned lane) {
-    std::byte* to = machine.use(warp, lane, instruction, addresses.words[lane], Use::kWrite);
+    std::byte* to = machine.use(warp, lane, instruction, instruction.access(),
+                                addresses.words[lane], Use::kWrite);
     for (unsigned i = 0; i < instruction.count; ++i) {
       std::memcpy(to + std::size_t{i} * instruction.bytes,
                   &warp.operand(instruction, i + 1).words[lane], instruction.bytes);
@@ -60,9 +62,10 @@ void run_atomic(Warp& warp, const Instruction& instruction, unsigned mask) {
   const Lanes addresses = addresses_of(warp, instruction, kBase, mask);
   const Lanes operands = warp.operand(instruction, kBase + 1);
   Machine& machine = warp.machine();
-  machine.count(instruction, addresses, mask, Use::kAtomic);
+  machine.count(instruction.access(), addresses, mask, Use::kAtomic);
   for_lanes(mask, [&](unsigned lane) {
-    std::byte* at = machine.use(warp, lane, instruction, addresses.words[lane], Use::kAtomic);
+    std::byte* at = machine.use(warp, lane, instruction, instruction.access(),
+                                addresses.words[lane], Use::kAtomic);
     T value{};
     std::memcpy(&value, at, sizeof value);
     if constexpr (kReturns) warp.operand(instruction, 0).words[lane] = to_word(value);

@@ -1,4 +1,4 @@
-// The table of all opcodes but those that use memory.
+// The table of all opcodes but loads, stores and atomics.
 #include "tests/cuda/ptx/opcodes.h"
 
 namespace trainscope::ptx {
@@ -12,6 +12,8 @@ OpcodeTable make_table() {
   add_conversion_opcodes(table);
   add_lane_opcodes(table);
   add_shared_functions(table);
+  add_tensor_opcodes(table);
+  add_async_opcodes(table);
   for (const char* name : {"bra", "bra.uni"}) table[name] = {.flow = Flow::kBranch};
   for (const char* name : {"ret", "exit"}) table[name] = {.flow = Flow::kExit};
   return table;

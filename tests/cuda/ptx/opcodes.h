@@ -24,6 +24,8 @@ void add_comparison_opcodes(OpcodeTable& table);  // comparisons.cpp
 void add_conversion_opcodes(OpcodeTable& table);  // conversions.cpp
 void add_lane_opcodes(OpcodeTable& table);        // lane_exchange.cpp
 void add_shared_functions(OpcodeTable& table);    // shared_functions.cpp
+void add_tensor_opcodes(OpcodeTable& table);      // tensor_core.cpp
+void add_async_opcodes(OpcodeTable& table);       // async_copies.cpp
 
 // Null for an unknown one.
 const Opcode* find_opcode(const std::string& name);

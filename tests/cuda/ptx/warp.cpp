@@ -25,6 +25,8 @@ void Warp::begin(unsigned lanes) {
   time_ = 0;
   places_ = {};
   clocks_ = {};
+  copies_.clear();
+  groups_ = {};
 }
 
 unsigned Warp::lanes_at(int place) const {

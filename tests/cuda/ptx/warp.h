@@ -13,6 +13,17 @@ namespace trainscope::ptx {
 
 class Machine;
 
+// 16 bytes on their way to shared memory. Those that a lane began with no end of a group between
+// them arrive together.
+struct AsyncCopy {
+  const Instruction* instruction = nullptr;
+  unsigned lane = 0;
+  unsigned group = 0;
+  std::uint64_t to = 0;
+  const std::byte* from = nullptr;
+  unsigned bytes = 0;  // the others are zeros
+};
+
 class Warp {
  public:
   // For a launch of the kernel.
@@ -35,6 +46,9 @@ class Warp {
     return registers_[static_cast<std::size_t>(instruction.operands[i])];
   }
   Lanes& at(int number) { return registers_[static_cast<std::size_t>(number)]; }
+  // Copies of all lanes that have not arrived, and how many groups a lane has ended.
+  std::vector<AsyncCopy>& copies() { return copies_; }
+  unsigned& groups(unsigned lane) { return groups_[lane]; }
   User user(unsigned lane, std::uint32_t epoch) const {
     return {.warp = index_, .lane = lane, .epoch = epoch, .time = time_, .clocks = clocks_[lane]};
   }
@@ -57,6 +71,8 @@ class Warp {
   unsigned meeting_ = 0;    // lanes that wait for others of their warp
   std::uint32_t time_ = 0;  // barriers among lanes so far
   std::array<Clocks, kLanes> clocks_ = {};
+  std::vector<AsyncCopy> copies_;
+  std::array<unsigned, kLanes> groups_ = {};
 };
 
 // Calls f(lane) for the lanes of the mask.

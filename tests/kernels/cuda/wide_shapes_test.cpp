@@ -24,19 +24,25 @@ std::string repeated(std::string_view text, int count) {
   return result;
 }
 
-// The example on the first CUDA kernel that takes it against the CPU's reference in f64, in two
-// orders of threads.
-void check_example(std::string_view op, std::string_view text) {
+// The distance of neighbours for types of two bytes.
+double limit_of(const OpDef& row, DType type) {
+  if (type == DType::kF32) return row.tolerance_f32;
+  return type == DType::kBF16 ? 0x1p-7 : 0x1p-10;
+}
+
+// The example on the first CUDA kernel that takes it against the CPU's reference in f64, of two
+// bytes in the same type, in two orders of threads.
+void check_example(std::string_view op, std::string_view text, DType type = DType::kF32) {
   static const OpTable ops = standard_ops();
   static const KernelTable kernels = cuda::own_kernels();
   static const Evaluate reference =
       evaluator(ops, cpu_kernels(), {.kernels = KernelChoice::kReference});
-  INFO(op, " \"", text, "\"");
+  INFO(op, " \"", text, "\" ", name_of(type));
   const OpDef* row = ops.find(op);
   if (row == nullptr) row = ops.find(op, kTrainscopeDomain);
   REQUIRE(row != nullptr);
-  const OpCase op_case(*row, text, DType::kF32);
-  const OpCase exact(*row, text, DType::kF64);
+  const OpCase op_case(*row, text, type);
+  const OpCase exact(*row, text, type == DType::kF32 ? DType::kF64 : type);
   const auto candidates = kernels_for(op_case, kernels);
   REQUIRE(!candidates.empty());
   const std::vector<Tensor> want =
@@ -46,7 +52,7 @@ void check_example(std::string_view op, std::string_view text) {
   REQUIRE(run.outputs.size() == want.size());
   for (std::size_t k = 0; k < want.size(); ++k) {
     const double error = relative_error(run.outputs[k], want[k]);
-    CHECK_MESSAGE(error <= row->tolerance_f32, "output ", k, ": relative error ", error);
+    CHECK_MESSAGE(error <= limit_of(*row, type), "output ", k, ": relative error ", error);
   }
   cuda::emulator::set_seed(7);
   const RunResult again = run_kernel(op_case, *candidates[0], {.poison = 0xFF});
@@ -70,6 +76,43 @@ TEST_CASE("cuda wide shapes: attention of heads wider than a tile, and of severa
   check_example("AttentionGrad",
                 "[1,66,2,100], [1,66,2,100], [1,2,66,2], [1,66,2,100], [1,66,2,100], "
                 "[1,66,2,100], [2,1,66], i64[]={3}; causal=1 ratio=0.2 seed=5 outputs=3");
+}
+
+// Several tiles of queries and of keys, ragged; heads of 64, of less, of more; rows that cannot be
+// copied by 16 bytes; shared keys; a bias; dropout.
+TEST_CASE("cuda wide shapes: attention on tensor cores") {
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    check_example("Attention", "[1,300,6,64]; q_heads=2 causal=1 outputs=2", type);
+    check_example("Attention", "[2,70,4,72], [2,130,2,72], [2,130,2,72]; outputs=2", type);
+    check_example("Attention", "[1,70,2,27], [1,129,1,27], [1,129,1,27]; outputs=2", type);
+    check_example("Attention",
+                  "[1,66,2,100], [1,66,2,100], [1,66,2,100], f32[2,1,66], i64[]={3}; "
+                  "causal=1 ratio=0.2 seed=5 outputs=2",
+                  type);
+    check_example("Attention",
+                  "[1,130,4,40], [1,131,2,40], [1,131,2,40], -, i64[]={3}; ratio=0.3 seed=5 "
+                  "outputs=2",
+                  type);
+    check_example("AttentionGrad",
+                  "[1,200,2,64], [1,200,2,64], f32[1,2,200,2], [1,200,6,64]; q_heads=2 causal=1",
+                  type);
+    check_example("AttentionGrad",
+                  "[2,70,4,72], [2,70,4,72], f32[2,4,70,2], [2,70,4,72], [2,130,2,72], "
+                  "[2,130,2,72]; outputs=3",
+                  type);
+    check_example("AttentionGrad",
+                  "[1,70,2,27], [1,70,2,27], f32[1,2,70,2], [1,70,2,27], [1,129,1,27], "
+                  "[1,129,1,27]; outputs=3",
+                  type);
+    check_example("AttentionGrad",
+                  "[1,66,2,100], [1,66,2,100], f32[1,2,66,2], [1,66,2,100], [1,66,2,100], "
+                  "[1,66,2,100], f32[2,1,66], i64[]={3}; causal=1 ratio=0.2 seed=5 outputs=3",
+                  type);
+    check_example("AttentionGrad",
+                  "[1,130,4,40], [1,130,4,40], f32[1,4,130,2], [1,130,4,40], [1,131,2,40], "
+                  "[1,131,2,40], -, i64[]={3}; ratio=0.3 seed=5 outputs=3",
+                  type);
+  }
 }
 
 TEST_CASE("cuda wide shapes: rows that a block normalises, and sums of many rows") {

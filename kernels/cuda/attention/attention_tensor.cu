@@ -1,0 +1,263 @@
+// Attention of two-byte elements on tensor cores, by tiles of keys, as in Dao, "FlashAttention-2"
+// (2023): scores, their softmax so far and the weighted values of a tile stay in registers.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <variant>
+
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/tensor_tile.h"
+
+namespace trainscope::cuda {
+namespace {
+
+template <typename T>
+struct TensorCall {
+  AttentionSizes sizes;
+  HeadTensors<const T> x;
+  HeadTensor<T> y;    // may be q
+  float* statistics;  // [batch, heads, tokens, 2], or null
+  int tiles;          // of queries
+  bool wide;          // rows may be copied by 16 bytes
+};
+
+// A warp has 32 queries, or 16 where wider heads leave no registers for more.
+template <class Form>
+struct ForwardTensorShape : TensorShape<Form> {
+  static constexpr int kRowTiles = Form::kPanels == 1 ? 2 : 1;
+  static constexpr int kWarpRows = 16 * kRowTiles;
+  static constexpr int kRows = kTensorThreads / kWarp * kWarpRows;
+  static constexpr int kQueryElements = kRows * ForwardTensorShape::kPitch;
+  static constexpr std::size_t kSharedBytes =
+      (kQueryElements + 2 * ForwardTensorShape::kTileElements) * 2;
+};
+
+// What is known of a thread's two rows of a fragment after some tiles of keys.
+struct TwoRows {
+  float largest[2] = {-INFINITY, -INFINITY};
+  float sum[2] = {0.0F, 0.0F};  // of exp(score - largest) of own columns
+};
+
+// Dot products become exp(score - largest so far), 0 of what is not seen; sums so far are scaled to
+// it. A NaN stays one.
+template <class Shape, bool kDrops>
+__device__ __forceinline__ void soften(const AttentionSizes& sizes, const TensorScores& tile,
+                                       int query, bool whole, std::uint64_t mask_key, TwoRows& rows,
+                                       FragmentC (&scores)[kTileColumns],
+                                       FragmentC (&sums)[Shape::kColumns]) {
+  float largest[2] = {rows.largest[0], rows.largest[1]};
+#pragma unroll
+  for (int n = 0; n < kTileColumns; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int q = query + lane_row() + i / 2 * 8;
+      const int k = tile.key + n * 8 + lane_column() + i % 2;
+      const bool seen = whole || (q < sizes.tokens && k < sizes.keys && (!sizes.causal || k <= q));
+      float& score = scores[n].values[i];
+      score = seen ? score_of(sizes, tile.bias, q, k, score) : -INFINITY;
+      largest[i / 2] = score > largest[i / 2] ? score : largest[i / 2];
+    }
+  }
+  float shift[2];
+  float factor[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int other = 1; other < 4; other *= 2) {
+      const float theirs = __shfl_xor_sync(kWholeWarp, largest[half], other);
+      largest[half] = theirs > largest[half] ? theirs : largest[half];
+    }
+    const float before = rows.largest[half];
+    factor[half] = largest[half] == before ? 1.0F : __expf(before - largest[half]);
+    shift[half] = largest[half] == -INFINITY ? 0.0F : largest[half];
+    rows.largest[half] = largest[half];
+    rows.sum[half] *= factor[half];
+  }
+#pragma unroll
+  for (int n = 0; n < kTileColumns; ++n) {
+    unsigned kept = 15;
+    if constexpr (kDrops) kept = kept_by_query(sizes, mask_key, tile, query, tile.key + n * 8);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float weight = __expf(scores[n].values[i] - shift[i / 2]);
+      rows.sum[i / 2] += weight;
+      scores[n].values[i] = (kept >> i & 1U) != 0 ? weight : 0.0F;
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < Shape::kColumns; ++c) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[c].values[i] *= factor[i / 2];
+  }
+}
+
+// The statistics of own two rows, and what their sums are multiplied with.
+template <typename T>
+__device__ __forceinline__ void finish_two_rows(const TensorCall<T>& a, const TensorScores& tile,
+                                                int query, TwoRows& rows, float (&factor)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int other = 1; other < 4; other *= 2) {
+      rows.sum[half] += __shfl_xor_sync(kWholeWarp, rows.sum[half], other);
+    }
+    // A row of -inf gives NaN.
+    const float inverse = rows.largest[half] == -INFINITY ? NAN : 1.0F / rows.sum[half];
+    factor[half] = inverse * a.sizes.mask.scale;
+    const int q = query + lane_row() + 8 * half;
+    if (a.statistics == nullptr || lane_column() != 0 || q >= a.sizes.tokens) continue;
+    float* const to = a.statistics + 2 * a.sizes.row(tile.batch, tile.head, q);
+    to[0] = rows.largest[half];
+    to[1] = inverse;
+  }
+}
+
+// A block computes 128 queries (64 of heads wider than 64), the last ones first: they see most
+// keys. While the keys of a tile are multiplied its values arrive, and while these are weighted the
+// next keys. FLOPs: 4 a score and element of a head, in whole tiles. Bytes: k, v once for each tile
+// of queries (from L2), q, y and the statistics once. 37 or 53 KB of shared memory.
+template <class Form, typename T>
+__global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor(const TensorCall<T> a) {
+  using Shape = ForwardTensorShape<Form>;
+  TRAINSCOPE_SHARED_DYNAMIC(T, shared);
+  T* const of_queries = shared;
+  T* const of_keys = of_queries + Shape::kQueryElements;
+  T* const of_values = of_keys + Shape::kTileElements;
+  const AttentionSizes& sizes = a.sizes;
+  const int item = static_cast<int>(blockIdx.x) / a.tiles;
+  TensorScores tile{.batch = item / sizes.heads,
+                    .head = item % sizes.heads,
+                    .query = (a.tiles - 1 - static_cast<int>(blockIdx.x) % a.tiles) * Shape::kRows,
+                    .key = 0,
+                    .bias = nullptr};
+  tile.bias = bias_of_head(sizes, tile.batch, tile.head);
+  const int shared_head = tile.head / (sizes.heads / sizes.kv_heads);
+  const auto q = a.x.q.head(tile.batch, tile.head, sizes.width).from(tile.query);
+  const auto k = a.x.k.head(tile.batch, shared_head, sizes.width);
+  const auto v = a.x.v.head(tile.batch, shared_head, sizes.width);
+  const int last = tile.query + Shape::kRows;
+  const int keys = sizes.causal && last < sizes.keys ? last : sizes.keys;
+  const std::uint64_t mask_key = Form::kDrops ? sizes.mask.key() : 0;
+  const int own_row = own_warp() * Shape::kWarpRows;
+
+  AsyncCopies copies;
+  const auto load = [&](const HeadRows<const T>& from, int first, T* to) {
+    load_rows<Shape, kTile>(copies, from.from(first), keys - first, sizes.width, a.wide, to);
+    copies.close_group();
+  };
+  load_rows<Shape, Shape::kRows>(copies, q, sizes.tokens - tile.query, sizes.width, a.wide,
+                                 of_queries);
+  load(k, 0, of_keys);
+  copies.wait<0>();
+  __syncthreads();
+  FragmentA queries[Shape::kRowTiles][Shape::kDepths];
+#pragma unroll
+  for (int m = 0; m < Shape::kRowTiles; ++m) {
+#pragma unroll
+    for (int d = 0; d < Shape::kDepths; ++d) {
+      queries[m][d] = rows_as_a<Shape::kPitch>(of_queries, own_row + 16 * m, d * kDepth);
+    }
+  }
+
+  TwoRows rows[Shape::kRowTiles];
+  FragmentC sums[Shape::kRowTiles][Shape::kColumns] = {};
+  for (; tile.key < keys; tile.key += kTile) {
+    load(v, tile.key, of_values);
+    const bool whole = tile.whole(sizes, Shape::kRows);
+    FragmentC scores[Shape::kRowTiles][kTileColumns] = {};
+#pragma unroll
+    for (int d = 0; d < Shape::kDepths; ++d) {
+#pragma unroll
+      for (int n = 0; n < kTileColumns; n += 2) {
+        const TwoFragmentsB b = rows_as_columns<Shape::kPitch>(of_keys, n * 8, d * kDepth);
+#pragma unroll
+        for (int m = 0; m < Shape::kRowTiles; ++m) {
+          multiply_add<T>(scores[m][n], queries[m][d], b.fragments[0]);
+          multiply_add<T>(scores[m][n + 1], queries[m][d], b.fragments[1]);
+        }
+      }
+    }
+#pragma unroll
+    for (int m = 0; m < Shape::kRowTiles; ++m) {
+      soften<Shape, Form::kDrops>(sizes, tile, tile.query + own_row + 16 * m, whole, mask_key,
+                                  rows[m], scores[m], sums[m]);
+    }
+    copies.wait<0>();
+    __syncthreads();  // the values are there, and the keys have been read
+    if (tile.key + kTile < keys) load(k, tile.key + kTile, of_keys);
+#pragma unroll
+    for (int d = 0; d < kTileDepths; ++d) {
+      FragmentA weights[Shape::kRowTiles];
+#pragma unroll
+      for (int m = 0; m < Shape::kRowTiles; ++m) {
+        weights[m] = weights_as_a<T>(scores[m][2 * d], scores[m][2 * d + 1]);
+      }
+#pragma unroll
+      for (int c = 0; c < Shape::kColumns; c += 2) {
+        const TwoFragmentsB b = rows_as_rows<Shape::kPitch>(of_values, d * kDepth, c * 8);
+#pragma unroll
+        for (int m = 0; m < Shape::kRowTiles; ++m) {
+          multiply_add<T>(sums[m][c], weights[m], b.fragments[0]);
+          multiply_add<T>(sums[m][c + 1], weights[m], b.fragments[1]);
+        }
+      }
+    }
+    copies.wait<0>();
+    __syncthreads();  // the next keys are there, and the values have been read
+  }
+#pragma unroll
+  for (int m = 0; m < Shape::kRowTiles; ++m) {
+    float factor[2];
+    finish_two_rows(a, tile, tile.query + own_row + 16 * m, rows[m], factor);
+    store_fragments<Shape, T>(sums[m], factor,
+                              a.y.head(tile.batch, tile.head, sizes.width).from(tile.query),
+                              own_row + 16 * m, sizes.tokens - tile.query, sizes.width, a.wide);
+  }
+}
+
+template <typename T>
+void run_tensor(const RunArgs& args) {
+  const auto& params = std::get<AttentionParams>(args.params);
+  TensorCall<T> call{.sizes = attention_sizes(args.params, args.inputs),
+                     .x = head_tensors<const T>(params, args.inputs),
+                     .y = head_tensor<T>(args.outputs[0], 0),
+                     .statistics = data_or_null<float>(args.outputs, 1),
+                     .tiles = 0,
+                     .wide = false};
+  const AttentionSizes& sizes = call.sizes;
+  call.wide = copies_wide(call.x.q, sizes.width) && copies_wide(call.x.k, sizes.width) &&
+              copies_wide(call.x.v, sizes.width) && copies_wide(call.y, sizes.width);
+  with_tensor_form(sizes, [&]<class Form>(Form) {
+    using Shape = ForwardTensorShape<Form>;
+    call.tiles = tiles_of(sizes.tokens, Shape::kRows);
+    launch(args.call,
+           {.blocks = dim3(static_cast<unsigned>(call.tiles * sizes.heads * sizes.batch)),
+            .threads = dim3(kTensorThreads),
+            .shared_bytes = Shape::kSharedBytes},
+           attention_tensor<Form, T>, call);
+  });
+}
+
+Support supports_forward(const PrepareArgs& args) {
+  return supports_tensor_attention(args.params, args.inputs);
+}
+
+template <typename T>
+void add_tensor_for(KernelTable& table) {
+  table.add("Attention", kDTypeOf<T>,
+            {.name = "attention.tensor", .supports = supports_forward, .run = run_tensor<T>});
+}
+
+}  // namespace
+
+Support supports_tensor_attention(const Params& params, std::span<const TensorView> inputs) {
+  if (inputs[0].shape()[3] > kMostTensorWidth) return {"a head is wider than 128"};
+  return supports_attention(params, inputs);
+}
+
+void add_attention_tensor(KernelTable& table) {
+  add_tensor_for<BFloat16>(table);
+  add_tensor_for<Float16>(table);
+}
+
+}  // namespace trainscope::cuda
