@@ -7,20 +7,26 @@
 
 cost: the ratio of the median step times of plain and profiled runs; the median of the pairs' ratios is
 to be 1.02 at most. alarms: `compare` of two runs of one command is to name nothing; one pair may. A pair
-whose machine `compare` says was not alike is made again, and counted. busy:
-in the second run a listener waits, busily, a tenth of the time of each call of one op
-(busy_wait_bench); `compare` is to name that op in each pair, and in 20 pairs one other row at most. Five
-ops or nodes of each workload, of 3 % of the step at least, take turns. Which run of a pair is first
-alternates. With --runs each side of a pair has several short runs, in turn with the other's, which
-`compare` takes pair by pair where they are six or more.
+whose machine `compare` says was not alike is made again, and counted. busy: both runs are
+busy_wait_bench's, in which a listener waits, busily, for a share of the time of each call of one op: none
+of it in the first run, a tenth in the second; `compare` is to name that op in each pair, and in 20 pairs
+one other row at most. Five ops or nodes of each workload, of 3 % of the step at least, take turns.
+
+Both runs of a pair are there at once and take turns of a fraction of a second (w3: of some steps), one
+stopped while the other runs: a machine that is another one every few seconds, as a virtual one is, is so
+for both. Which begins alternates. With --runs each side of a pair has several short runs, each made beside
+one of the other's, which `compare` takes pair by pair where they are six or more.
 """
 import argparse
+import contextlib
 import json
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import measure
@@ -31,11 +37,12 @@ ADAMW = ["--optimizer", "adamw", "--betas", "0.9,0.95", "--weight-decay", "0.1",
 # several.
 WORKLOADS = {
     "w1-sgd": (["mlp", "--dims", "784,512,512,10"],
-               ["--batch", "128", "--optimizer", "sgd", "--momentum", "0.9", "--lr", "0.01"], (4010, 310)),
+               ["--batch", "128", "--optimizer", "sgd", "--momentum", "0.9", "--lr", "0.01"], (4010, 510)),
     "w3": (["gpt2", "--layers", "6", "--heads", "6", "--embedding", "384", "--vocab", "65", "--no-bias",
             "--activation", "gelu", "--context", "256"], ["--batch", "12", "--seq", "256", *ADAMW], (34, 8)),
-    "lenet": (["lenet"], ["--batch", "32", *ADAMW], (12010, 610)),
+    "lenet": (["lenet"], ["--batch", "32", *ADAMW], (12010, 1210)),
 }
+TURN_SECONDS = {"w1-sgd": 0.05, "w3": 4.0, "lenet": 0.05}
 MOST_WARM_UP = 10
 SLOWED_BY = 0.1
 LEAST_SHARE = 0.03
@@ -69,6 +76,39 @@ def arguments():
     return options
 
 
+class Training:
+    """A process that makes a run."""
+
+    def __init__(self, run, words):
+        self.run = run
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def send(self, number):
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
+
+    def has_ended(self):
+        return self.process.poll() is not None
+
+    def run_to_end(self):
+        _, said = self.process.communicate()
+        if self.process.returncode != 0:
+            raise SystemExit(f"{' '.join(map(str, self.process.args))}: {said}")
+        return self.run
+
+
+def take_turns(running, waiting, seconds):
+    """Until one of both has ended, each runs for so many seconds while the other is stopped."""
+    waiting.send(signal.SIGSTOP)
+    while not (running.has_ended() or waiting.has_ended()):
+        time.sleep(seconds)
+        running.send(signal.SIGSTOP)
+        waiting.send(signal.SIGCONT)
+        running, waiting = waiting, running
+    waiting.send(signal.SIGCONT)
+    running.send(signal.SIGCONT)
+
+
 class Runs:
     """Runs of a workload, each in a folder of its own."""
 
@@ -88,7 +128,7 @@ class Runs:
             raise SystemExit(f"{' '.join(done.args[1:])}: {done.stderr}")
         return done.stdout
 
-    def train(self, profiled=True, slow_op=None):
+    def start(self, profiled=True, slow_op=None, share=0.0):
         self.count += 1
         run = self.folder / f"{self.workload}-{self.count}"
         words = ["train", self.model, *self.flags, "--data", "synthetic", "--validation", "none",
@@ -96,12 +136,8 @@ class Runs:
                  run, "-q"]
         if profiled:
             words += ["--profile", f"steps={self.warm_up + 1}:{self.steps}"]
-        if slow_op is None:
-            self.program(*words)
-        else:
-            subprocess.run([self.options.build / "bin/busy_wait_bench", slow_op, str(SLOWED_BY),
-                            *map(str, words)], capture_output=True, check=True)
-        return run
+        program = ["trainscope"] if slow_op is None else ["busy_wait_bench", slow_op, str(share)]
+        return Training(run, [self.options.build / "bin" / program[0], *program[1:], *map(str, words)])
 
     def compared(self, first, second, by):
         sides = [",".join(map(str, side)) for side in (first, second)]
@@ -114,7 +150,7 @@ class Runs:
 
     def slowed(self):
         """(by, name) of five ops or nodes that take a share of the step worth naming."""
-        run = self.train()
+        run = self.start().run_to_end()
         found = []
         for by in ("op", "node"):
             rows = json.loads(self.program("query", run, "--by", by, "--json"))["rows"]
@@ -124,18 +160,20 @@ class Runs:
         return found[:OPS]
 
 
-def in_turn(pair, first, second):
-    """Both runs, the second one first in every other pair."""
-    if pair % 2 == 0:
-        a = first()
-        return a, second()
-    b = second()
-    return first(), b
+def in_turn(runs, pair, first, second):
+    """Both runs, made beside each other; the second one begins in every other pair."""
+    a, b = first(), second()
+    try:
+        take_turns(*((a, b) if pair % 2 == 0 else (b, a)), TURN_SECONDS[runs.workload])
+        return a.run_to_end(), b.run_to_end()
+    finally:
+        for each in (a, b):
+            each.process.kill()
 
 
 def sides(runs, pair, first, second):
     """The runs of both sides, in turn."""
-    turns = [in_turn(pair + i, first, second) for i in range(runs.options.runs)]
+    turns = [in_turn(runs, pair + i, first, second) for i in range(runs.options.runs)]
     return [a for a, _ in turns], [b for _, b in turns]
 
 
@@ -157,7 +195,7 @@ def tell(runs, pair, found):
 def cost(runs, pairs):
     ratios = []
     for pair in range(pairs):
-        plain, profiled = in_turn(pair, lambda: runs.train(profiled=False), runs.train)
+        plain, profiled = in_turn(runs, pair, lambda: runs.start(profiled=False), runs.start)
         ratios.append(runs.step_ms(profiled) / runs.step_ms(plain))
         tell(runs, pair, f"{ratios[-1]:.4f}")
     return {"workload": runs.workload, "pairs": pairs, "ratios": ratios,
@@ -168,7 +206,7 @@ def alarms(runs, pairs):
     found = []
     again = 0
     for pair in range(pairs):
-        a, b, unlike = alike_sides(runs, pair, runs.train, runs.train)
+        a, b, unlike = alike_sides(runs, pair, runs.start, runs.start)
         again += unlike
         for by in ("op", "node"):
             facts = runs.compared(a, b, by)
@@ -194,7 +232,8 @@ def busy(runs, pairs):
     rows = []
     for pair in range(pairs):
         by, name = slowed[pair % len(slowed)]
-        a, b, again = alike_sides(runs, pair, runs.train, lambda: runs.train(slow_op=name))
+        a, b, again = alike_sides(runs, pair, lambda: runs.start(slow_op=name),
+                                   lambda: runs.start(slow_op=name, share=SLOWED_BY))
         facts = runs.compared(a, b, by)
         row = next(each for each in facts["rows"] if each["name"] == name)
         rows.append({"pair": pair, "by": by, "op": name, "named": facts["changed"],
