@@ -19,6 +19,7 @@
 #include "engine/core/text.h"
 #include "engine/exec/backends.h"
 #include "engine/session.h"
+#include "engine/train/first_step_noise.h"
 
 namespace trainscope {
 namespace {
@@ -158,39 +159,19 @@ struct OptimizerRun {
   double stat_noise_step10 = 0.0;
 };
 
-// How far the measured noise of a gradient moves a parameter in AdamW's first step, which is
-// lr * g / (|g| + epsilon): elements near epsilon, perhaps one in ten thousand, make all of it, and
-// the one run whose error was measured may have met them by luck (docs/adr/0004). Noise is in
-// proportion to the norms of an element's row and column; exact zeros have none.
+// How far the measured noise of a gradient moves a parameter in AdamW's first step: elements near
+// epsilon, perhaps one in ten thousand, make all of it, and the one run whose error was measured
+// may have met them by luck (docs/adr/0004).
 double adam_noise(const ReferenceFolder& folder, const OptimizerRun& run, const std::string& name) {
   if (run.name != "adamw" || !folder.reference.contains("grad.f64:" + name)) return 0.0;
   const Tensor gradient = folder.reference.tensor("grad.f64:" + name);
-  const double whole = norm(gradient);
-  if (gradient.shape().rank < 2 || whole == 0.0) return 0.0;
+  if (gradient.shape().rank < 2) return 0.0;
   const OptimizerOptions& options = run.optimizer.options;
   const bool clipped = options.clip_norm > 0.0 && folder.gradient_norm > options.clip_norm;
   const double scale = clipped ? options.clip_norm / folder.gradient_norm : 1.0;
-  const double relative_noise =
-      std::max(folder.parameters.number(name, "grad_noise_rel_l2"), kUlp32) * scale / whole;
-  const std::span<const double> g = gradient.values<double>();
-  const auto columns = static_cast<std::size_t>(gradient.elements() / gradient.shape()[0]);
-  std::vector<double> of_row(g.size() / columns, 0.0);
-  std::vector<double> of_column(columns, 0.0);
-  for (std::size_t i = 0; i < g.size(); ++i) {
-    of_row[i / columns] += g[i] * g[i];
-    of_column[i % columns] += g[i] * g[i];
-  }
-  const auto moved = [&](double x) { return x / (std::abs(x) + options.epsilon); };
-  double sum = 0.0;
-  for (std::size_t i = 0; i < g.size(); ++i) {
-    if (g[i] == 0.0) continue;
-    const double x = g[i] * scale;
-    const double noise = relative_noise * std::sqrt(of_row[i / columns] * of_column[i % columns]);
-    const double step =
-        std::max(std::abs(moved(x + noise) - moved(x)), std::abs(moved(x - noise) - moved(x)));
-    sum += step * step;
-  }
-  return run.optimizer.learning_rates.at(0) * std::sqrt(sum);
+  const double relative = std::max(folder.parameters.number(name, "grad_noise_rel_l2"), kUlp32);
+  const FirstStepNoise noise = first_step_noise(gradient, scale, relative, options.epsilon);
+  return run.optimizer.learning_rates.at(0) * noise.apart;
 }
 
 void compare_parameters(const ReferenceFolder& folder, const OptimizerRun& run,

@@ -120,10 +120,15 @@ double TensorLimits::of(const TraceRow& row, double norm, std::optional<double> 
     // Of an unknown move: some hundredths of the parameter; one that began at 0 and went whichever
     // way is nothing but its moves.
     const double moved = move.value_or((vanishes ? 1.0 : 1e-2) * norm) / norm;
-    limit += (vanishes ? 2.0 : kMoveNoise) * moved;
+    limit += (vanishes ? 2.0 : share_of_move(row)) * moved;
   }
   return static_cast<double>(times_one_step(steps)) *
          (std::isfinite(limit) ? limit : kNoiseFactor * kUnmeasuredNoise);
+}
+
+double TensorLimits::share_of_move(const TraceRow& parameter) const {
+  const auto measured = noise_.find(parameter.key());
+  return measured == noise_.end() ? kMoveNoise : std::clamp(measured->second, kMoveNoise, 2.0);
 }
 
 double TensorLimits::noise_of(const TraceRow& row, double norm) const {

@@ -57,6 +57,8 @@ class TensorLimits {
 
  private:
   double noise_of(const TraceRow& row, double norm) const;
+  // How much of its move a parameter may be off by.
+  double share_of_move(const TraceRow& parameter) const;
   // Of what an optimizer keeps of a gradient.
   double noise_of_moment(const TraceRow& row, double norm) const;
   // The norm of the noise of a tensor that is nothing else.

@@ -74,7 +74,8 @@ struct TraceName {
 };
 
 // What rounding makes of a tensor: the L2 error of f32 over the L2 norm, the largest of several
-// orders of the batch. Where the norm is 0 it is the error itself.
+// orders of the batch. Where the norm is 0 it is the error itself. Of a parameter: by how much of
+// its first step its gradient's noise may move it elsewhere.
 struct TraceNoise {
   std::string key;
   double relative = 0.0;

@@ -201,6 +201,10 @@ void NumericsRecorder::record_oracle() {
     row.row.step = step_;
     truth.add(row.row, row.sketch);
     if (row.noise) noise.push_back({.key = row.row.key(), .relative = *row.noise});
+    if (row.step_noise) {
+      row.row.kind = TraceKind::kParameter;
+      noise.push_back({.key = row.row.key(), .relative = *row.step_noise});
+    }
   }
   truth.write_noise(noise);
   truth.sync();

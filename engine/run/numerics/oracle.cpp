@@ -9,6 +9,8 @@
 #include "engine/core/system/freed_memory.h"
 #include "engine/run/numerics/noise.h"
 #include "engine/run/numerics/trace_rows.h"
+#include "engine/train/first_step_noise.h"
+#include "profiler/numerics/tensor_limits.h"
 
 namespace trainscope {
 namespace {
@@ -20,6 +22,14 @@ CompileOptions in_f64(CompileOptions options) {
   options.import.float_type = DType::kF64;
   options.training.precision = StepPrecision::kF32;
   return options;
+}
+
+// Of optimizers whose steps are as long for a small gradient as for a large one.
+std::optional<double> epsilon_of(const OptimizerOptions& optimizer) {
+  if (optimizer.kind == OptimizerKind::kSgd || optimizer.kind == OptimizerKind::kPlugin) {
+    return std::nullopt;
+  }
+  return optimizer.kind == OptimizerKind::kLion ? 0.0 : optimizer.epsilon;
 }
 
 int axis_of(const BatchAxes& axes, const std::string& name) {
@@ -56,9 +66,11 @@ Tensors in_order(const Tensors& batch, const BatchAxes& axes, const Order& order
   return result;
 }
 
-Tensors upcast(const Tensors& tensors) {
+// Of those that the graph has: no optimizer's states.
+Tensors upcast(const Tensors& tensors, const Graph& graph) {
   Tensors result;
   for (const auto& [name, tensor] : tensors) {
+    if (graph.find(name) == kNoValue) continue;
     const bool is_single = tensor.dtype() == DType::kF32;
     result.emplace(name, is_single ? convert(tensor, DType::kF64) : tensor);
   }
@@ -68,7 +80,8 @@ Tensors upcast(const Tensors& tensors) {
 // Fills rows: first by the truth, then by steps in f32.
 class NoiseMeasurement {
  public:
-  explicit NoiseMeasurement(int threads) : threads_(threads) {}
+  NoiseMeasurement(int threads, std::optional<double> epsilon)
+      : threads_(threads), epsilon_(epsilon) {}
 
   void take_truth(const UnfusedStep& step, ValueId id, const Tensor& tensor) {
     if (!is_float(tensor.dtype())) return;
@@ -88,16 +101,23 @@ class NoiseMeasurement {
   }
 
   // A value of the batch as it is (null) or in another order.
-  void compare(const UnfusedStep& step, ValueId id, const Tensor& tensor, const Order* order) {
+  void compare(const UnfusedStep& step, ValueId id, const Tensor& tensor, const Order* order,
+               bool is_last) {
     const TracedAs& as = step.values().of(id);
     const auto found = by_key_.find(trace_row(step.graph(), id, as).key());
     if (found == by_key_.end()) return;
     TensorNoise& noise = noise_[found->second];
     const ScaledTensor rounded{tensor, step.divisor_of(as)};
-    if (order == nullptr) return noise.measure(rounded);
-    const bool of_values = as.kind == profiler::TraceKind::kActivation ||
-                           as.kind == profiler::TraceKind::kActivationGradient;
-    noise.measure(rounded, *order, of_values);
+    if (order == nullptr) {
+      noise.measure(rounded);
+    } else {
+      const bool of_values = as.kind == profiler::TraceKind::kActivation ||
+                             as.kind == profiler::TraceKind::kActivationGradient;
+      noise.measure(rounded, *order, of_values);
+    }
+    if (is_last && as.kind == profiler::TraceKind::kGradient) {
+      rows_[found->second].step_noise = step_noise(rounded, noise.largest());
+    }
   }
 
   std::vector<OracleRow> rows() && {
@@ -106,7 +126,17 @@ class NoiseMeasurement {
   }
 
  private:
+  std::optional<double> step_noise(const ScaledTensor& gradient,
+                                   std::optional<double> noise) const {
+    if (!epsilon_ || !noise) return std::nullopt;
+    const FirstStepNoise step =
+        first_step_noise(convert(gradient.tensor, DType::kF64), 1.0 / gradient.divisor,
+                         profiler::kNoiseFactor * *noise, *epsilon_);
+    return step.move > 0.0 ? std::optional(step.apart / step.move) : std::nullopt;
+  }
+
   int threads_;
+  std::optional<double> epsilon_;
   std::vector<OracleRow> rows_;
   std::vector<TensorNoise> noise_;  // of each row
   std::map<std::string, std::size_t> by_key_;
@@ -115,28 +145,31 @@ class NoiseMeasurement {
 }  // namespace
 
 Oracle::Oracle(const OnnxModel& model, const CompileOptions& options)
-    : single_(model, options), truth_(model, in_f64(options)), threads_(options.lower.threads) {}
+    : single_(model, options),
+      truth_(model, in_f64(options)),
+      threads_(options.lower.threads),
+      epsilon_(epsilon_of(options.training.optimizer)) {}
 
 std::vector<OracleRow> Oracle::rows(const Tensors& batch, const BatchAxes& axes,
                                     const Tensors& others) const {
   const KeepsFreedMemory keeps_memory;  // between the values of five steps
-  NoiseMeasurement noise(threads_);
-  Tensors given = upcast(others);
-  for (auto& [name, tensor] : upcast(batch)) given.insert_or_assign(name, tensor);
+  NoiseMeasurement noise(threads_, epsilon_);
+  Tensors given = upcast(others, truth_.graph());
+  for (auto& [name, tensor] : upcast(batch, truth_.graph())) given.insert_or_assign(name, tensor);
   truth_.run(given,
              [&](ValueId id, const Tensor& tensor) { noise.take_truth(truth_, id, tensor); });
+  const std::int64_t examples = examples_of(batch, axes);
+  const std::vector<Order> orders = examples >= 2 ? other_orders(examples) : std::vector<Order>();
+  const Order* const last = orders.empty() ? nullptr : &orders.back();
   const auto compare = [&](const Order* order) {
     Tensors inputs = order == nullptr ? batch : in_order(batch, axes, *order);
     inputs.insert(others.begin(), others.end());
     single_.run(inputs, [&](ValueId id, const Tensor& tensor) {
-      noise.compare(single_, id, tensor, order);
+      noise.compare(single_, id, tensor, order, order == last);
     });
   };
   compare(nullptr);
-  const std::int64_t examples = examples_of(batch, axes);
-  if (examples >= 2) {
-    for (const Order& order : other_orders(examples)) compare(&order);
-  }
+  for (const Order& order : orders) compare(&order);
   return std::move(noise).rows();
 }
 

@@ -22,6 +22,10 @@ struct OracleRow {
   // three other orders (TensorNoise); where the norm is 0 the error itself. None: it is not known,
   // as elements overflow.
   std::optional<double> noise = {};
+  // Of a parameter's gradient, under an optimizer that divides it by its size: by how much of its
+  // first step a gradient that is off by kNoiseFactor times its noise moves the parameter
+  // elsewhere.
+  std::optional<double> step_noise = {};
 };
 
 class Oracle {
@@ -38,6 +42,7 @@ class Oracle {
   UnfusedStep single_;
   UnfusedStep truth_;
   int threads_;
+  std::optional<double> epsilon_;  // of such an optimizer
 };
 
 }  // namespace trainscope

@@ -109,5 +109,42 @@ TEST_CASE("limits: a parameter of a gradient that vanishes may be nothing but it
   CHECK(tensors.back().verdict == TensorVerdict::kWithin);
 }
 
+// AdamW moves all elements by 1e-3, one of a hundred the other way in B: a fifth of the move.
+TEST_CASE("limits: elements whose gradient is near its noise may step whichever way") {
+  for (const bool measured : {true, false}) {
+    CAPTURE(measured);
+    const TraceFolder folders[2];
+    for (const bool is_b : {false, true}) {
+      TraceWriter writer(folders[is_b ? 1 : 0].folder(), {.producer = "test", .version = "1"});
+      std::vector<float> w(100, 1.0F);
+      const TraceRow start{
+          .step = 0, .phase = TracePhase::kUpdate, .kind = TraceKind::kParameter, .value = "w"};
+      add_row(writer, start, w);
+      const TraceRow x{.step = 1, .phase = TracePhase::kForward, .value = "x"};
+      add_row(writer, x, std::vector<float>(100, 1.0F));
+      for (float& each : w) each -= 1e-3F;
+      if (is_b) w[17] += 2e-3F;
+      TraceRow end = start;
+      end.step = 1;
+      add_row(writer, end, w);
+      writer.sync();
+    }
+    TraceWriter truth(folders[0].folder().make(kTraceOracleFolder),
+                      {.producer = "f64", .version = "1"});
+    const TraceRow gradient{
+        .step = 1, .phase = TracePhase::kBackward, .kind = TraceKind::kGradient, .value = "w"};
+    add_row(truth, gradient, std::vector<float>(100, 1.0F));
+    std::vector<TraceNoise> noise = {{.key = "grad:w", .relative = 1e-7}};
+    if (measured) noise.push_back({.key = "param:w", .relative = 0.3});
+    truth.write_noise(noise);
+    truth.sync();
+    const TensorComparison both =
+        compare_tensors(Trace::open(folders[0].path), Trace::open(folders[1].path));
+    REQUIRE(both.tensors.back().key == "param:w");
+    CHECK(both.tensors.back().verdict ==
+          (measured ? TensorVerdict::kWithin : TensorVerdict::kBeyond));
+  }
+}
+
 }  // namespace
 }  // namespace trainscope::profiler

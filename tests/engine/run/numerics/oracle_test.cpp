@@ -14,12 +14,13 @@ namespace {
 constexpr std::int64_t kExamples = 4;
 
 // By key, of a step on `x` [4,3].
-std::map<std::string, OracleRow> oracle_of(std::string_view text, float x) {
+std::map<std::string, OracleRow> oracle_of(std::string_view text, float x,
+                                           OptimizerKind optimizer = OptimizerKind::kSgd) {
   CompileOptions options;
   options.import.dims["n"] = kExamples;
   options.training.mode = GraphMode::kTrain;
   options.training.loss = {.kind = LossKind::kMse, .output = "y"};
-  options.training.optimizer.kind = OptimizerKind::kSgd;
+  options.training.optimizer.kind = optimizer;
   std::map<std::string, Tensor> batch;
   Tensor inputs({.dtype = DType::kF32, .shape = {kExamples, 3}});
   for (std::size_t i = 0; i < 12; ++i) {
@@ -64,6 +65,20 @@ TEST_CASE("oracle: what overflows in f32 has no noise, what comes before it has"
   CHECK(std::isfinite(rows.at("act:y").row.statistics.l2));
   REQUIRE(rows.contains("grad:w"));
   CHECK_FALSE(rows.at("grad:w").noise.has_value());
+}
+
+// Neither input of the second unit's Relu is above 0: its gradients are exactly 0. The first one's
+// are large, but for that of the third weight, whose input is tiny.
+TEST_CASE("oracle: what noise makes of the first step, where steps do not depend on sizes") {
+  const std::string_view text =
+      "(float[n,3] x) => (float[n,2] y)"
+      "<float[3,2] w = {1, -1, 0.3, -1, 0.7, -1}, float[1,3] size = {1, 1, 1e-9}> "
+      "{ s = Mul(x, size) h = MatMul(s, w) y = Relu(h) }";
+  CHECK_FALSE(oracle_of(text, 0.1F).at("grad:w").step_noise.has_value());
+  const auto rows = oracle_of(text, 0.1F, OptimizerKind::kAdamW);
+  REQUIRE(rows.at("grad:w").step_noise.has_value());
+  CHECK(*rows.at("grad:w").step_noise < 1e-2);
+  CHECK_FALSE(rows.at("act:h").step_noise.has_value());
 }
 
 TEST_CASE("oracle: a batch of one example has no other order") {
