@@ -237,7 +237,7 @@ void compute_node(const Graph& graph, const Node& node, const Evaluate& evaluate
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
     values[static_cast<std::size_t>(node.outputs[i])] =
-        std::make_shared<const Tensor>(std::move(results[i]));
+        std::make_shared<Tensor>(std::move(results[i]));
   }
 }
 
@@ -289,6 +289,27 @@ std::vector<SharedTensor> given_values(const Graph& graph,
   return by_id;
 }
 
+namespace {
+
+// A view of a node's value that nobody else reads is that value under another shape. Returns
+// whether the node was one.
+bool move_view(const Graph& graph, const Node& node, const std::vector<std::size_t>& readers,
+               std::vector<SharedTensor>& values) {
+  if (!node.op->is_view || node.outputs[0] == kNoValue) return false;
+  const ValueId input = node.inputs[0];
+  SharedTensor& tensor = values[static_cast<std::size_t>(input)];
+  const bool is_last = readers[static_cast<std::size_t>(input)] == 1 && tensor.use_count() == 1;
+  if (!is_last || graph.value(input).kind != ValueKind::kNode) return false;
+  const TensorType& type = graph.value(node.outputs[0]).type;
+  if (type.dtype != tensor->dtype() || type.elements() != tensor->elements()) return false;
+  // compute_node() makes what it points to, and it is not const.
+  Tensor moved = std::move(const_cast<Tensor&>(*tensor)).reshaped(type.shape);
+  values[static_cast<std::size_t>(node.outputs[0])] = std::make_shared<Tensor>(std::move(moved));
+  return true;
+}
+
+}  // namespace
+
 void reference_run(const Graph& graph, const std::map<std::string, Tensor>& inputs,
                    const Evaluate& evaluate, const SeeValue& see) {
   std::vector<SharedTensor> by_id = given_values(graph, inputs);
@@ -298,7 +319,7 @@ void reference_run(const Graph& graph, const std::map<std::string, Tensor>& inpu
   }
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    compute_node(graph, node, evaluate, by_id);
+    if (!move_view(graph, node, readers, by_id)) compute_node(graph, node, evaluate, by_id);
     for (ValueId output : node.outputs) {
       if (output == kNoValue) continue;
       SharedTensor& tensor = by_id[static_cast<std::size_t>(output)];

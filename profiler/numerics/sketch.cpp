@@ -38,39 +38,64 @@ constexpr std::array<std::uint64_t, kBlock> multiples() {
 }
 constexpr std::array<std::uint64_t, kBlock> kMultiples = multiples();
 
-void place_block(const double* elements, std::uint64_t first, std::uint64_t seed, Block& block) {
+template <class T>
+void place_block(const T* elements, std::uint64_t first, std::uint64_t seed, Block& block) {
   const std::uint64_t multiple = (first + 1) * kFirstFactor;
 #pragma GCC ivdep
   for (std::size_t i = 0; i < kBlock; ++i) {
     const std::uint64_t h = hash_of(multiple + kMultiples[i], seed);
-    const auto bits = std::bit_cast<std::uint64_t>(elements[i]);
+    const auto bits = std::bit_cast<std::uint64_t>(double{elements[i]});
     block.buckets[i] = bucket_of(h);
     block.terms[i] = std::bit_cast<double>(bits ^ ((h << 7) & kSignBit));
   }
 }
 
 // Of an infinity or NaN all bits of the exponent are set.
-bool all_finite(const double* elements) {
+bool all_finite(const Block& block) {
   std::uint64_t special = 0;
   for (std::size_t i = 0; i < kBlock; ++i) {
-    const std::uint64_t exponent = std::bit_cast<std::uint64_t>(elements[i]) & kExponent;
+    const std::uint64_t exponent = std::bit_cast<std::uint64_t>(block.terms[i]) & kExponent;
     special |= exponent == kExponent ? 1U : 0U;
   }
   return special == 0;
 }
 
-std::int64_t add_one_by_one(std::span<const double> elements, std::uint64_t first, Sketch& sketch,
+template <class T>
+std::int64_t add_one_by_one(std::span<const T> elements, std::uint64_t first, Sketch& sketch,
                             std::uint64_t seed) {
   std::int64_t left_out = 0;
   for (std::size_t i = 0; i < elements.size(); ++i) {
-    if (!std::isfinite(elements[i])) {
+    const double element = elements[i];
+    if (!std::isfinite(element)) {
       ++left_out;
       continue;
     }
     const SketchPlace place = sketch_place(first + i, seed);
-    sketch[static_cast<std::size_t>(place.bucket)] += place.negative ? -elements[i] : elements[i];
+    sketch[static_cast<std::size_t>(place.bucket)] += place.negative ? -element : element;
   }
   return left_out;
+}
+
+template <class T>
+std::int64_t add_in_blocks(std::span<const T> elements, std::uint64_t first, Sketch& sketch,
+                           std::uint64_t seed) {
+  Block block;
+  std::int64_t left_out = 0;
+  std::size_t at = 0;
+  for (; at + kBlock <= elements.size(); at += kBlock) {
+    const T* const these = elements.data() + at;
+    bool finite = false;
+    in_widest_registers([&] {
+      place_block(these, first + at, seed, block);
+      finite = all_finite(block);
+    });
+    if (!finite) {
+      left_out += add_one_by_one(elements.subspan(at, kBlock), first + at, sketch, seed);
+      continue;
+    }
+    for (std::size_t i = 0; i < kBlock; ++i) sketch[block.buckets[i]] += block.terms[i];
+  }
+  return left_out + add_one_by_one(elements.subspan(at), first + at, sketch, seed);
 }
 
 }  // namespace
@@ -82,23 +107,11 @@ SketchPlace sketch_place(std::uint64_t index, std::uint64_t seed) {
 
 std::int64_t add_to_sketch(std::span<const double> elements, std::uint64_t first, Sketch& sketch,
                            std::uint64_t seed) {
-  Block block;
-  std::int64_t left_out = 0;
-  std::size_t at = 0;
-  for (; at + kBlock <= elements.size(); at += kBlock) {
-    const double* const these = elements.data() + at;
-    bool finite = false;
-    in_widest_registers([&] {
-      place_block(these, first + at, seed, block);
-      finite = all_finite(these);
-    });
-    if (!finite) {
-      left_out += add_one_by_one({these, kBlock}, first + at, sketch, seed);
-      continue;
-    }
-    for (std::size_t i = 0; i < kBlock; ++i) sketch[block.buckets[i]] += block.terms[i];
-  }
-  return left_out + add_one_by_one(elements.subspan(at), first + at, sketch, seed);
+  return add_in_blocks(elements, first, sketch, seed);
+}
+std::int64_t add_to_sketch(std::span<const float> elements, std::uint64_t first, Sketch& sketch,
+                           std::uint64_t seed) {
+  return add_in_blocks(elements, first, sketch, seed);
 }
 
 double estimated_norm(const Sketch& sketch) {

@@ -32,6 +32,8 @@ SketchPlace sketch_place(std::uint64_t index, std::uint64_t seed = kSketchSeed);
 // sum of those of its pieces. Returns how many were left out.
 std::int64_t add_to_sketch(std::span<const double> elements, std::uint64_t first, Sketch& sketch,
                            std::uint64_t seed = kSketchSeed);
+std::int64_t add_to_sketch(std::span<const float> elements, std::uint64_t first, Sketch& sketch,
+                           std::uint64_t seed = kSketchSeed);
 
 // Estimates of the L2 norm of a tensor, and of the difference of two tensors of one shape: within
 // 20 percent in 99 of 100 tensors.

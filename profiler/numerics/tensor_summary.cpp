@@ -19,21 +19,16 @@ constexpr std::size_t kBlockElements = 4096;
 constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // bytes
 using Block = std::array<double, kBlockElements>;
 
+template <class T>
+bool is_aligned(std::span<const std::byte> bytes) {
+  return reinterpret_cast<std::uintptr_t>(bytes.data()) % sizeof(T) == 0;
+}
+
 // Elements as f64: where they lie, or in `block`.
 std::span<const double> in_f64(DType dtype, std::span<const std::byte> bytes, Block& block) {
   const std::size_t elements = bytes.size() / size_of(dtype);
-  const bool is_aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % sizeof(double) == 0;
-  if (dtype == DType::kF64 && is_aligned) {
+  if (dtype == DType::kF64 && is_aligned<double>(bytes)) {
     return {reinterpret_cast<const double*>(bytes.data()), elements};
-  }
-  if (dtype == DType::kF32 && is_aligned) {
-    const auto* const from = reinterpret_cast<const float*>(bytes.data());
-    double* const to = block.data();
-    in_widest_registers([=] {
-#pragma GCC ivdep
-      for (std::size_t i = 0; i < elements; ++i) to[i] = from[i];
-    });
-    return std::span(block).first(elements);
   }
   // Conversion reads elements alone: the const of its argument's type is lost, not broken.
   convert_elements({.dtype = dtype, .data = const_cast<std::byte*>(bytes.data())},
@@ -42,13 +37,19 @@ std::span<const double> in_f64(DType dtype, std::span<const std::byte> bytes, Bl
   return std::span(block).first(elements);
 }
 
-// f(elements of a block, in f64), of whole elements in their order.
+// f(elements of a block), of whole elements in their order: f32 where they lie, others in f64.
 template <class F>
 void for_blocks(DType dtype, std::span<const std::byte> bytes, F f) {
   Block block;
   const std::size_t most = kBlockElements * size_of(dtype);
+  const bool is_single = dtype == DType::kF32 && is_aligned<float>(bytes);
   for (std::size_t at = 0; at < bytes.size(); at += most) {
-    f(in_f64(dtype, bytes.subspan(at, std::min(most, bytes.size() - at)), block));
+    const std::span<const std::byte> these = bytes.subspan(at, std::min(most, bytes.size() - at));
+    if (is_single) {
+      f(std::span(reinterpret_cast<const float*>(these.data()), these.size() / sizeof(float)));
+    } else {
+      f(in_f64(dtype, these, block));
+    }
   }
 }
 
@@ -56,7 +57,7 @@ void for_blocks(DType dtype, std::span<const std::byte> bytes, F f) {
 std::int64_t sketch_elements(DType dtype, std::span<const std::byte> bytes, std::uint64_t first,
                              Sketch& sketch) {
   std::int64_t left_out = 0;
-  for_blocks(dtype, bytes, [&](std::span<const double> elements) {
+  for_blocks(dtype, bytes, [&](auto elements) {
     left_out += add_to_sketch(elements, first, sketch);
     first += elements.size();
   });
@@ -115,18 +116,20 @@ auto sum_of(const Vector& lanes) {
 }
 
 // f(the next four elements), of so many as are whole lanes; their number.
-template <class F>
-[[gnu::always_inline]] inline std::size_t for_lanes(std::span<const double> elements, F f) {
+template <class T, class F>
+[[gnu::always_inline]] inline std::size_t for_lanes(std::span<const T> elements, F f) {
+  using Given [[gnu::vector_size(sizeof(T) * kLanes)]] = T;
   std::size_t i = 0;
   for (; i + kLanes <= elements.size(); i += kLanes) {
-    Lanes x;
+    Given x;
     std::memcpy(&x, elements.data() + i, sizeof x);
-    f(x);
+    f(__builtin_convertvector(x, Lanes));
   }
   return i;
 }
 
-BlockSums sums_of(std::span<const double> elements) {
+template <class T>
+BlockSums sums_of(std::span<const T> elements) {
   LaneSums sums;
   std::size_t done = 0;
   in_four_lanes([&] {
@@ -135,7 +138,8 @@ BlockSums sums_of(std::span<const double> elements) {
     sums = these;
   });
   BlockSums result;
-  for (const double x : elements.subspan(done)) {
+  for (const T element : elements.subspan(done)) {
+    const double x = element;
     sums.all[0] += x;
     sums.squares[0] += x * x;
     sums.magnitudes[0] += std::abs(x);
@@ -154,7 +158,8 @@ BlockSums sums_of(std::span<const double> elements) {
   return result;
 }
 
-double squares_around(std::span<const double> elements, double mean) {
+template <class T>
+double squares_around(std::span<const T> elements, double mean) {
   Lanes sums{};
   std::size_t done = 0;
   in_four_lanes([&] {
@@ -165,7 +170,10 @@ double squares_around(std::span<const double> elements, double mean) {
     });
     sums = these;
   });
-  for (const double x : elements.subspan(done)) sums[0] += (x - mean) * (x - mean);
+  for (const T element : elements.subspan(done)) {
+    const double x = element;
+    sums[0] += (x - mean) * (x - mean);
+  }
   return sum_of(sums);
 }
 
@@ -188,7 +196,7 @@ void TensorSummarizer::add(std::span<const std::byte> bytes) {
   const auto sketch = [&] { sketch_elements(dtype_, bytes, first, sketch_); };
   const auto rest = [&] {
     hasher_.bytes(bytes);
-    for_blocks(dtype_, bytes, [this](std::span<const double> block) { add_statistics(block); });
+    for_blocks(dtype_, bytes, [this](auto block) { add_statistics(block); });
   };
   if (threads_ > 1 && bytes.size() >= kWorthAThread) return run_beside(threads_, sketch, rest);
   sketch();
@@ -201,13 +209,14 @@ void TensorSummarizer::count_special(double element) {
   if (element == -std::numeric_limits<double>::infinity()) ++counted_.negative_infinite;
 }
 
-void TensorSummarizer::add_statistics(std::span<const double> elements) {
+template <class T>
+void TensorSummarizer::add_statistics(std::span<const T> elements) {
   const std::int64_t before = counted_.finite();
   counted_.count += static_cast<std::int64_t>(elements.size());
   BlockSums sums = sums_of(elements);
-  std::vector<double> finite;  // the elements again, where some are not
+  std::vector<T> finite;  // the elements again, where some are not
   if (!std::isfinite(sums.all)) {
-    for (const double x : elements) {
+    for (const T x : elements) {
       if (std::isfinite(x)) finite.push_back(x);
       count_special(x);
     }

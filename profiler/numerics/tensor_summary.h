@@ -50,7 +50,8 @@ class TensorSummarizer {
   TensorSummary summary() const;
 
  private:
-  void add_statistics(std::span<const double> elements);
+  template <class T>
+  void add_statistics(std::span<const T> elements);
   void count_special(double element);
 
   DType dtype_;
