@@ -138,9 +138,10 @@ Outcome describe_run(const RunReader& run) {
                   printable(manifest.options.get_or<std::string>("data", "?")));
   if (!metrics.steps.empty()) {
     const StepRecord& last = metrics.steps.back();
-    text += fmt::format("steps  {}, loss {:.6g} to {:.6g}\n", last.step, metrics.steps.front().loss,
-                        last.loss);
+    text += fmt::format("steps  {}, loss {:.6g} to {:.6g}, {:.4g} ms each (median)\n", last.step,
+                        metrics.steps.front().loss, last.loss, metrics.median_step_ms());
     outcome.facts.set("last_step", to_json(last));
+    outcome.facts.set("median_step_ms", metrics.median_step_ms());
   }
   if (!metrics.evaluations.empty()) {
     const EvaluationRecord& last = metrics.evaluations.back();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/numbers.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -216,6 +217,12 @@ StageRecord stage_from(const Json& json) {
         {.node = miss.get<std::string>("node"), .reason = miss.get<std::string>("reason")});
   }
   return stage;
+}
+
+double Metrics::median_step_ms() const {
+  std::vector<double> each;
+  for (const StepRecord& step : steps) each.push_back(step.step_ms);
+  return median(std::move(each));
 }
 
 Json to_json(const StepRecord& step) {

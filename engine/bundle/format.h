@@ -129,6 +129,9 @@ struct EvaluationRecord {
 struct Metrics {
   std::vector<StepRecord> steps = {};
   std::vector<EvaluationRecord> evaluations = {};
+
+  // Wall time of a step: the median of all. 0 without steps.
+  double median_step_ms() const;
 };
 
 Json to_json(const RunManifest& manifest);

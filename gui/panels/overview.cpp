@@ -130,10 +130,10 @@ std::vector<Card> training_cards(const RunData& run) {
                        "Share of the labels that the highest score names"});
     }
   }
-  cards.push_back({"last step",
-                   {last.step_ms, Unit::kMilliseconds},
-                   "/last_step/step_ms",
-                   "Wall time of the last step"});
+  cards.push_back({"step",
+                   {metrics.median_step_ms(), Unit::kMilliseconds},
+                   "/median_step_ms",
+                   "Wall time of a step: the median of all"});
   return cards;
 }
 

@@ -74,6 +74,7 @@ TEST_CASE("inspect: a model, a run, its stages, a graph, a node, memory") {
   const std::string folder = mlp_run().string();
   const Json run_facts = facts({"inspect", folder}, {});
   CHECK(run_facts.at("last_step").get<int>("step") == 6);
+  CHECK(run_facts.get<double>("median_step_ms") > 0.0);
   CHECK(run_facts.array_at("stages").size() > 5);
   const Json stages = facts({"inspect", folder, "--stages"}, {});
   CHECK(stages.array_at("stages").back().get<std::int64_t>("flops_after") > 0);

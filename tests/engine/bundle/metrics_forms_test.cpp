@@ -124,5 +124,15 @@ TEST_CASE("event files: a folder that cannot be written") {
   CHECK(error.code() == ErrorCode::kIo);
 }
 
+TEST_CASE("metrics: a step's time is the median of all") {
+  Metrics metrics;
+  CHECK(metrics.median_step_ms() == 0.0);
+  for (const double ms : {90.0, 1.0, 2.0}) {
+    metrics.steps.push_back(step_row(1));
+    metrics.steps.back().step_ms = ms;
+  }
+  CHECK(metrics.median_step_ms() == 2.0);
+}
+
 }  // namespace
 }  // namespace trainscope
