@@ -2,9 +2,9 @@
 //
 // A function is a struct with a __device__ operator() on the types that elements are computed with
 // (float for the types of two bytes); it may hold parameters. Every thread does a pack of four
-// elements along the last axis where the operands allow, else one: each operand is read once and
-// the result written once, 16 bytes an instruction for f32. An input may be the output's memory,
-// element for element: a thread reads its pack before it writes it.
+// elements, or eight of two bytes, along the last axis where the operands allow, else one: each
+// operand is read once and the result written once, by instructions of 16 bytes. An input may be
+// the output's memory, element for element: a thread reads its pack before it writes it.
 #pragma once
 
 #include <array>
@@ -27,28 +27,29 @@ struct MapPlan {
   bool repeated[kMaxOperands] = {};  // one element for the whole last axis; of packs only
 };
 
-template <class F, class Y, class... X>
-__device__ void map_pack(const F& f, Y* y, const Pack<X, kPackWidth>&... x) {
-  Pack<Y, kPackWidth> result;
-  for (int i = 0; i < kPackWidth; ++i) {
+template <int kWidth, class F, class Y, class... X>
+__device__ void map_pack(const F& f, Y* y, const Pack<X, kWidth>&... x) {
+  Pack<Y, kWidth> result;
+  for (int i = 0; i < kWidth; ++i) {
     result.values[i] = static_cast<Y>(f(computed(x.values[i])...));
   }
-  *reinterpret_cast<Pack<Y, kPackWidth>*>(y) = result;
+  *reinterpret_cast<Pack<Y, kWidth>*>(y) = result;
 }
 
 template <class F, class Y, std::size_t... kInput, class... X>
 __device__ void map_item(const MapPlan& plan, std::uint32_t item, const F& f,
                          std::index_sequence<kInput...>, Y* y, const X*... x) {
+  constexpr int kWidth = kPackOf<Y, X...>;
   std::int64_t at[1 + sizeof...(X)];
   plan.places.find(item, at);
   if (!plan.wide) {
     y[at[0]] = static_cast<Y>(f(computed(x[at[1 + kInput]])...));
     return;
   }
-  const std::int64_t left = plan.elements - std::int64_t{item} * kPackWidth;
-  if (left >= kPackWidth) {
-    map_pack<F, Y, X...>(
-        f, y + at[0], load_pack<X, kPackWidth>(x + at[1 + kInput], plan.repeated[1 + kInput])...);
+  const std::int64_t left = plan.elements - std::int64_t{item} * kWidth;
+  if (left >= kWidth) {
+    map_pack<kWidth, F, Y, X...>(
+        f, y + at[0], load_pack<X, kWidth>(x + at[1 + kInput], plan.repeated[1 + kInput])...);
     return;
   }
   for (int i = 0; i < left; ++i) {
@@ -66,36 +67,36 @@ __global__ void __launch_bounds__(kPackThreads)
 }
 
 // Whether every pack of the loop's last axis begins where packs may, in this operand.
-inline bool packs_fit(const StridedLoop& loop, int operand) {
+inline bool packs_fit(const StridedLoop& loop, int operand, int width) {
   const Strides& strides = loop.strides[operand];
   if (loop.row_stride(operand) == 0) return operand > 0;
   if (loop.row_stride(operand) != 1) return false;
-  bool fit = loop.rank <= 1 || loop.sizes[loop.rank - 1] % kPackWidth == 0;
-  for (int axis = 0; axis + 1 < loop.rank; ++axis) fit = fit && strides[axis] % kPackWidth == 0;
+  bool fit = loop.rank <= 1 || loop.sizes[loop.rank - 1] % width == 0;
+  for (int axis = 0; axis + 1 < loop.rank; ++axis) fit = fit && strides[axis] % width == 0;
   return fit;
 }
 
 // y = f(x...) over a loop whose operand 0 is y. `y` and `x` are where its operands begin.
 template <class F, class Y, class... X>
 void map_loop(const CallContext& call, const StridedLoop& loop, const F& f, Y* y, const X*... x) {
+  constexpr int kWidth = kPackOf<Y, X...>;
   if (loop.elements == 0) return;
   MapPlan plan;
   plan.elements = loop.elements;
-  bool aligned = takes_packs(y);
-  ((aligned = aligned && takes_packs(x)), ...);
+  bool aligned = takes_packs<Y, kWidth>(y);
+  ((aligned = aligned && takes_packs<X, kWidth>(x)), ...);
   plan.wide = aligned && loop.rank > 0;
   for (int k = 0; k < loop.operands; ++k) {
-    plan.wide = plan.wide && packs_fit(loop, k);
+    plan.wide = plan.wide && packs_fit(loop, k, kWidth);
     plan.repeated[k] = loop.row_stride(k) == 0;
   }
-  const std::int64_t items =
-      plan.wide ? (loop.elements + kPackWidth - 1) / kPackWidth : loop.elements;
+  const std::int64_t items = plan.wide ? (loop.elements + kWidth - 1) / kWidth : loop.elements;
   if (items >= kMaxItems) {
     return call.fail(DeviceStatus::Code::kBadInput,
                      "a tensor of " + std::to_string(loop.elements) +
                          " elements is too large for one elementwise call on CUDA");
   }
-  plan.places = StridedPlaces(loop, plan.wide ? kPackWidth : 1);
+  plan.places = StridedPlaces(loop, plan.wide ? kWidth : 1);
   launch(call, {.blocks = blocks_for(items), .threads = kPackThreads},
          map_elements_kernel<F, Y, X...>, plan, f, y, x...);
 }

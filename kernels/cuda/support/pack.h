@@ -19,10 +19,15 @@ struct alignas(sizeof(T) * kWidth > 16 ? 16 : sizeof(T) * kWidth) Pack {
 };
 
 // Whether packs of T may begin at this address.
-template <class T>
+template <class T, int kWidth = kPackWidth>
 bool takes_packs(const T* address) {
-  return reinterpret_cast<std::uintptr_t>(address) % alignof(Pack<T, kPackWidth>) == 0;
+  return reinterpret_cast<std::uintptr_t>(address) % alignof(Pack<T, kWidth>) == 0;
 }
+
+// How many elements of each of these types a thread takes: 16 bytes of those of two bytes too, as
+// few bytes on their way leave the memory idle.
+template <class... T>
+inline constexpr int kPackOf = ((sizeof(T) <= 2) && ...) ? 8 : kPackWidth;
 
 // The elements from x on, or the one at x repeated.
 template <class T, int kWidth>
