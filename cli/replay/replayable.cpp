@@ -10,7 +10,6 @@
 #include "cli/signal_listener.h"
 #include "engine/core/byte_count.h"
 #include "engine/core/error.h"
-#include "engine/core/numbers.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -40,12 +39,6 @@ void refuse_ranks(const RunSession& session) {
   const Json* ranks = session.options.find(kRanksOption);
   if (ranks == nullptr) return;
   fail(ErrorCode::kUsage, "the run had {} ranks: its steps cannot be run again yet", ranks->dump());
-}
-
-double median_step_ms(const RunReader& run) {
-  std::vector<double> times;
-  for (const StepRecord& step : run.metrics().steps) times.push_back(step.step_ms);
-  return median(std::move(times));
 }
 
 }  // namespace
@@ -89,7 +82,8 @@ Replayable::Replayable(const Invocation& given, Source run_source, std::int64_t 
 
 void tell_cost(const Replayable& of) {
   const ReplayStart& start = of.start;
-  const double seconds = static_cast<double>(of.step - start.step) * median_step_ms(of.run()) / 1e3;
+  const double step_ms = of.run().metrics().median_step_ms();
+  const double seconds = static_cast<double>(of.step - start.step) * step_ms / 1e3;
   const std::optional<StoredPlan> plan = of.run().plan();
   of.invocation.log().info(
       "runs steps {} to {} again, from {}: some {:.1f} s, an arena of {}", start.step + 1, of.step,

@@ -43,7 +43,7 @@ FirstStepNoise first_step_noise(const Tensor& gradient, double scale, double rel
   const SumsOfSquares squares(gradient.shape(), g);
   const double norm = std::sqrt(squares.of_all);
   if (norm == 0.0) return result;
-  const auto step = [epsilon](double x) { return x / (std::abs(x) + epsilon); };
+  const auto step = [epsilon](double x) { return x == 0.0 ? 0.0 : x / (std::abs(x) + epsilon); };
   const double of_each = relative * scale * norm / std::sqrt(static_cast<double>(g.size()));
   for (std::size_t i = 0; i < g.size(); ++i) {
     if (g[i] == 0.0) continue;

@@ -40,6 +40,7 @@ struct OverviewState {
   std::uint32_t largest = kNoRow;   // buffer at the peak that a node makes
   std::vector<std::pair<double, double>> losses;
   std::vector<std::pair<double, double>> step_ms;
+  double median_step_ms = 0.0;
 };
 
 void read_peak(OverviewState& state, const PlanView& plan) {
@@ -66,6 +67,7 @@ const OverviewState& state_of_now(Workbench& workbench) {
     state.losses.emplace_back(static_cast<double>(step.step), step.loss);
     state.step_ms.emplace_back(static_cast<double>(step.step), step.step_ms);
   }
+  state.median_step_ms = run.metrics().median_step_ms();
   if (run.plan() == nullptr) return state;
   read_peak(state, *run.plan());
   if (run.times() == nullptr || run.times()->steps.empty()) return state;
@@ -107,9 +109,9 @@ struct Card {
   std::string_view help;
 };
 
-std::vector<Card> training_cards(const RunData& run) {
+std::vector<Card> training_cards(Workbench& workbench) {
   std::vector<Card> cards;
-  const Metrics& metrics = run.metrics();
+  const Metrics& metrics = workbench.run()->metrics();
   if (metrics.steps.empty()) return cards;
   const StepRecord& last = metrics.steps.back();
   cards.push_back({"steps",
@@ -131,7 +133,7 @@ std::vector<Card> training_cards(const RunData& run) {
     }
   }
   cards.push_back({"step",
-                   {metrics.median_step_ms(), Unit::kMilliseconds},
+                   {state_of_now(workbench).median_step_ms, Unit::kMilliseconds},
                    "/median_step_ms",
                    "Wall time of a step: the median of all"});
   return cards;
@@ -153,7 +155,7 @@ std::vector<Card> plan_cards(const RunData& run) {
 }
 
 void draw_cards(Ui& ui, Workbench& workbench, Rect& rest) {
-  std::vector<Card> cards = training_cards(*workbench.run());
+  std::vector<Card> cards = training_cards(workbench);
   for (Card& card : plan_cards(*workbench.run())) cards.push_back(std::move(card));
   if (cards.empty()) return;
   const float gap = 8.0F;
@@ -370,7 +372,7 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
 CopiedTable overview_table(Workbench& workbench) {
   CopiedTable copied{.head = {"what", "value"}};
   if (workbench.run() == nullptr) return copied;
-  std::vector<Card> cards = training_cards(*workbench.run());
+  std::vector<Card> cards = training_cards(workbench);
   for (Card& card : plan_cards(*workbench.run())) cards.push_back(std::move(card));
   for (const Card& card : cards) {
     copied.rows.push_back({std::string(card.label), text_of(card.quantity).whole()});

@@ -201,7 +201,7 @@ void NumericsRecorder::record_oracle() {
     row.row.step = step_;
     truth.add(row.row, row.sketch);
     if (row.noise) noise.push_back({.key = row.row.key(), .relative = *row.noise});
-    if (row.step_noise) {
+    if (row.step_noise && step_ == 1) {  // later ones start from moments
       row.row.kind = TraceKind::kParameter;
       noise.push_back({.key = row.row.key(), .relative = *row.step_noise});
     }

@@ -2,6 +2,7 @@
 #include "engine/run/numerics/oracle.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -24,12 +25,27 @@ CompileOptions in_f64(CompileOptions options) {
   return options;
 }
 
-// Of optimizers whose steps are as long for a small gradient as for a large one.
+// Of optimizers whose steps are as long for a small gradient as for a large one: what is added to
+// the gradient's size in the first step, where the mean of squares is (1 - beta2) g^2.
 std::optional<double> epsilon_of(const OptimizerOptions& optimizer) {
-  if (optimizer.kind == OptimizerKind::kSgd || optimizer.kind == OptimizerKind::kPlugin) {
-    return std::nullopt;
+  const double of_mean = optimizer.epsilon / std::sqrt(1.0 - optimizer.beta2);
+  switch (optimizer.kind) {
+    case OptimizerKind::kLion:
+      return 0.0;
+    case OptimizerKind::kAdamWHuggingFace:
+    case OptimizerKind::kRmsProp:
+      return of_mean;
+    case OptimizerKind::kAdam:
+      if (optimizer.weight_decay != 0.0) return std::nullopt;  // it is of the gradient there
+      [[fallthrough]];
+    case OptimizerKind::kAdamW:
+    case OptimizerKind::kLamb:
+      return optimizer.bias_correction ? optimizer.epsilon : of_mean;
+    case OptimizerKind::kSgd:
+    case OptimizerKind::kPlugin:
+      return std::nullopt;
   }
-  return optimizer.kind == OptimizerKind::kLion ? 0.0 : optimizer.epsilon;
+  return std::nullopt;
 }
 
 int axis_of(const BatchAxes& axes, const std::string& name) {
@@ -80,8 +96,8 @@ Tensors upcast(const Tensors& tensors, const Graph& graph) {
 // Fills rows: first by the truth, then by steps in f32.
 class NoiseMeasurement {
  public:
-  NoiseMeasurement(int threads, std::optional<double> epsilon)
-      : threads_(threads), epsilon_(epsilon) {}
+  NoiseMeasurement(int threads, std::optional<double> epsilon, double clip_norm)
+      : threads_(threads), epsilon_(epsilon), clip_norm_(clip_norm) {}
 
   void take_truth(const UnfusedStep& step, ValueId id, const Tensor& tensor) {
     if (!is_float(tensor.dtype())) return;
@@ -96,6 +112,9 @@ class NoiseMeasurement {
     row.order = static_cast<std::int64_t>(rows_.size());
     row.statistics = summary.statistics;
     row.hash = summary.hash;
+    if (as.kind == profiler::TraceKind::kGradient) {
+      gradient_norm_ = std::hypot(gradient_norm_, row.statistics.l2);
+    }
     noise_.emplace_back(ScaledTensor{tensor, divisor}, summary, threads_);
     rows_.push_back({.row = std::move(row), .sketch = summary.sketch});
   }
@@ -116,7 +135,8 @@ class NoiseMeasurement {
       noise.measure(rounded, *order, of_values);
     }
     if (is_last && as.kind == profiler::TraceKind::kGradient) {
-      rows_[found->second].step_noise = step_noise(rounded, noise.largest());
+      OracleRow& row = rows_[found->second];
+      if (row.row.statistics.l2 > 0.0) row.step_noise = step_noise(rounded, noise.largest());
     }
   }
 
@@ -129,14 +149,18 @@ class NoiseMeasurement {
   std::optional<double> step_noise(const ScaledTensor& gradient,
                                    std::optional<double> noise) const {
     if (!epsilon_ || !noise) return std::nullopt;
+    const bool clips = clip_norm_ > 0.0 && gradient_norm_ > clip_norm_;
+    const double clip = clips ? clip_norm_ / gradient_norm_ : 1.0;
     const FirstStepNoise step =
-        first_step_noise(convert(gradient.tensor, DType::kF64), 1.0 / gradient.divisor,
+        first_step_noise(convert(gradient.tensor, DType::kF64), clip / gradient.divisor,
                          profiler::kNoiseFactor * *noise, *epsilon_);
     return step.move > 0.0 ? std::optional(step.apart / step.move) : std::nullopt;
   }
 
   int threads_;
   std::optional<double> epsilon_;
+  double clip_norm_;
+  double gradient_norm_ = 0.0;  // of all that the truth has
   std::vector<OracleRow> rows_;
   std::vector<TensorNoise> noise_;  // of each row
   std::map<std::string, std::size_t> by_key_;
@@ -148,12 +172,13 @@ Oracle::Oracle(const OnnxModel& model, const CompileOptions& options)
     : single_(model, options),
       truth_(model, in_f64(options)),
       threads_(options.lower.threads),
-      epsilon_(epsilon_of(options.training.optimizer)) {}
+      epsilon_(epsilon_of(options.training.optimizer)),
+      clip_norm_(options.training.optimizer.clip_norm) {}
 
 std::vector<OracleRow> Oracle::rows(const Tensors& batch, const BatchAxes& axes,
                                     const Tensors& others) const {
   const KeepsFreedMemory keeps_memory;  // between the values of five steps
-  NoiseMeasurement noise(threads_, epsilon_);
+  NoiseMeasurement noise(threads_, epsilon_, clip_norm_);
   Tensors given = upcast(others, truth_.graph());
   for (auto& [name, tensor] : upcast(batch, truth_.graph())) given.insert_or_assign(name, tensor);
   truth_.run(given,

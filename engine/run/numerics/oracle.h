@@ -43,6 +43,7 @@ class Oracle {
   UnfusedStep truth_;
   int threads_;
   std::optional<double> epsilon_;  // of such an optimizer
+  double clip_norm_;
 };
 
 }  // namespace trainscope

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "engine/core/error.h"
 #include "engine/exec/backends.h"
 #include "engine/ops/standard_ops.h"
@@ -45,6 +47,28 @@ TEST_CASE("reference_run: computes composite ops and views, takes initial elemen
       reference_run(example.graph, {{"x", floats({2, 2}, {1, 2, 3, 4})}}, example.evaluate);
   CHECK(values_of(values.at(example.y)) == std::vector<float>{1, 20, 300, 4000});
   CHECK(values_of(values.at("x")) == std::vector<float>{1, 2, 3, 4});
+}
+
+// A value that only a view reads is moved there; one that something else reads too is copied.
+TEST_CASE("reference_run: shown one by one, values are those of a run that keeps all") {
+  Example example;
+  Builder& b = example.b;
+  const ValueId x = example.graph.find("x");
+  const ValueId once = b("Neg", {x});
+  const ValueId back = b.reshape(b.reshape(once, {4}), {2, 2});
+  const ValueId twice = b("Neg", {back});
+  const ValueId y = b("Mul", {b.reshape(twice, {4}), b.reshape(b("Neg", {twice}), {4})});
+  const std::map<std::string, Tensor> inputs = {{"x", floats({2, 2}, {1, 2, 3, 4})}};
+  const ReferenceValues kept = reference_run(example.graph, inputs, example.evaluate);
+  CHECK(values_of(kept.at(y)) == std::vector<float>{-1, -4, -9, -16});
+  std::size_t seen = 0;
+  reference_run(example.graph, inputs, example.evaluate, [&](ValueId id, const Tensor& tensor) {
+    REQUIRE(tensor.type() == kept.at(id).type());
+    const Tensor& want = kept.at(id);
+    CHECK(std::equal(tensor.data(), tensor.data() + tensor.bytes(), want.data()));
+    ++seen;
+  });
+  CHECK(seen >= 8);
 }
 
 TEST_CASE("reference_run: a parameter may be given other elements") {

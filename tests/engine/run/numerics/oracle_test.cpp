@@ -78,6 +78,14 @@ TEST_CASE("oracle: what noise makes of the first step, where steps do not depend
   const auto rows = oracle_of(text, 0.1F, OptimizerKind::kAdamW);
   REQUIRE(rows.at("grad:w").step_noise.has_value());
   CHECK(*rows.at("grad:w").step_noise < 1e-2);
+  // Softmax of two: the gradients of both biases add up to 0, in f32 but nearly so.
+  const auto shifted = oracle_of(
+      "(float[n,3] x) => (float[n,2] y)"
+      "<float[3,2] w = {1, 0.3, 0.7, 1, 0.1, 0.5}, float[1] shift = {0.2}> "
+      "{ h = MatMul(x, w) s = Add(h, shift) y = Softmax(s) }",
+      0.1F, OptimizerKind::kAdamW);
+  REQUIRE(shifted.at("grad:shift").step_noise.has_value());
+  CHECK(*shifted.at("grad:shift").step_noise > 0.1);
   CHECK_FALSE(rows.at("act:h").step_noise.has_value());
 }
 
