@@ -25,7 +25,7 @@ struct GradientCall {
   const float* statistics;  // [batch, heads, tokens, 2]
   float* shifts;            // [batch, heads, tokens]: sums of dy * y
   int tiles;                // of queries, or of keys
-  bool wide;                // rows may be copied by 16 bytes: where that matters
+  bool wide;                // rows may be copied by 16 bytes: for kernels on tensor cores
 };
 
 // shifts[b, head, query] = sum of dy * y over the head. A warp a row. Bytes: dy and y read once.

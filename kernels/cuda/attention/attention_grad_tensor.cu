@@ -1,7 +1,9 @@
 // The gradient of attention of two-byte elements on tensor cores: weights and their gradients are
 // recomputed tile by tile, as in Dao, "FlashAttention-2" (2023). One kernel sums dk and dv over
 // queries, with scores [key, query], a second one dq over keys, so that nothing is added up in an
-// order of chance and what a warp multiplies next are its own registers.
+// order of chance and what a warp multiplies next are its own registers. Weights and their
+// gradients are rounded to the elements' type for that: in f16 a scaled gradient beyond 65504
+// becomes infinite, which skips the step and lowers the loss scale.
 #include <cmath>
 #include <cstdint>
 

@@ -115,7 +115,9 @@ __device__ __forceinline__ void finish_two_rows(const TensorCall<T>& a, const Te
 // A block computes 128 queries (64 of heads wider than 64), the last ones first: they see most
 // keys. While the keys of a tile are multiplied its values arrive, and while these are weighted the
 // next keys. FLOPs: 4 a score and element of a head, in whole tiles. Bytes: k, v once for each tile
-// of queries (from L2), q, y and the statistics once. 37 or 53 KB of shared memory.
+// of queries (from L2), q, y and the statistics once. 37 or 52 KB of shared memory. Weights of
+// keys that a query does not see are 0, and are multiplied all the same: a value that is not finite
+// spoils the queries of whole tiles.
 template <class Form, typename T>
 __global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor(const TensorCall<T> a) {
   using Shape = ForwardTensorShape<Form>;

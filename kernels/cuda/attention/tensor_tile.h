@@ -35,7 +35,7 @@ __device__ inline int lane_row() { return static_cast<int>(threadIdx.x) % kWarp 
 __device__ inline int lane_column() { return static_cast<int>(threadIdx.x) % 4 * 2; }
 __device__ inline int own_warp() { return static_cast<int>(threadIdx.x) / kWarp; }
 
-// Whether rows may be copied by 16 bytes: of all tensors of a call.
+// Whether rows of a tensor may be copied by 16 bytes.
 template <typename T>
 bool copies_wide(const HeadTensor<T>& tensor, std::int64_t width) {
   constexpr std::int64_t kElements = 16 / static_cast<std::int64_t>(sizeof(T));

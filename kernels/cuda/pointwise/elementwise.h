@@ -2,8 +2,9 @@
 //
 // A function is a struct with a __device__ operator() on the types that elements are computed with
 // (float for the types of two bytes); it may hold parameters. Every thread does a pack of four
-// elements, or eight of two bytes, along the last axis where the operands allow, else one: each
-// operand is read once and the result written once, by instructions of 16 bytes. An input may be
+// elements, or eight where all are of two bytes or less, along the last axis where the operands
+// allow (rows of several axes have whole packs), else one: each operand is read once and the result
+// written once, 16 bytes an instruction for f32 and the types of two bytes. An input may be
 // the output's memory, element for element: a thread reads its pack before it writes it.
 #pragma once
 

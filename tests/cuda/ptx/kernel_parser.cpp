@@ -172,6 +172,9 @@ class Parser {
     if (opcode.starts_with("mma.sync.") || opcode.starts_with("ldmatrix.sync.")) {
       add_operand("-1", instruction);
     }
+    if (opcode.starts_with("cp.async") || opcode.starts_with("ldmatrix")) {
+      if (instruction.offset != 0) throw std::runtime_error("an address with an offset: " + opcode);
+    }
     set_opcode(opcode, instruction, operands);
     kernel_.code.push_back(std::move(instruction));
   }

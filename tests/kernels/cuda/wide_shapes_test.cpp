@@ -115,6 +115,19 @@ TEST_CASE("cuda wide shapes: attention on tensor cores") {
   }
 }
 
+// Whole packs of eight along several axes, rows of half a pack, an element for a whole row, a rest.
+TEST_CASE("cuda wide shapes: elementwise kernels of two bytes take eight elements") {
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    check_example("Add", "[9,1032], [1032]", type);
+    check_example("Add", "[9,1028], [1028]", type);
+    check_example("Mul", "[7,12,40], [12,1]", type);
+    check_example("Sub", "[3,1,40], [1,25,1]", type);
+    check_example("Where", "bool[3,1,40], [25,1], [40]", type);
+    check_example("Relu", "[2,1023]", type);
+    check_example("Add", "[5001], [5001]", type);
+  }
+}
+
 TEST_CASE("cuda wide shapes: rows that a block normalises, and sums of many rows") {
   check_example("LayerNormalization", "[3,1500], [1500], [1500]; outputs=3");
   check_example("LayerNormalizationGrad", "[300,70], [300,70], [70]; outputs=3");
