@@ -81,7 +81,8 @@ class Training:
 
     def __init__(self, run, words):
         self.run = run
-        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.said = tempfile.TemporaryFile(mode="w+")
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=self.said)
 
     def send(self, number):
         with contextlib.suppress(ProcessLookupError):
@@ -91,10 +92,14 @@ class Training:
         return self.process.poll() is not None
 
     def run_to_end(self):
-        _, said = self.process.communicate()
-        if self.process.returncode != 0:
-            raise SystemExit(f"{' '.join(map(str, self.process.args))}: {said}")
+        if self.process.wait() != 0:
+            self.said.seek(0)
+            raise SystemExit(f"{' '.join(map(str, self.process.args))}: {self.said.read()}")
         return self.run
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
 
 def take_turns(running, waiting, seconds):
@@ -162,13 +167,13 @@ class Runs:
 
 def in_turn(runs, pair, first, second):
     """Both runs, made beside each other; the second one begins in every other pair."""
-    a, b = first(), second()
-    try:
+    with contextlib.ExitStack() as stack:
+        a = first()
+        stack.callback(a.kill)
+        b = second()
+        stack.callback(b.kill)
         take_turns(*((a, b) if pair % 2 == 0 else (b, a)), TURN_SECONDS[runs.workload])
         return a.run_to_end(), b.run_to_end()
-    finally:
-        for each in (a, b):
-            each.process.kill()
 
 
 def sides(runs, pair, first, second):
@@ -185,7 +190,7 @@ def alike_sides(runs, pair, first, second):
             return a, b, again
         for run in a + b:
             shutil.rmtree(run)
-    raise SystemExit(f"the machine changed within {MOST_AGAIN} pairs of runs one behind the other")
+    raise SystemExit(f"the machine changed within {MOST_AGAIN} pairs of runs")
 
 
 def tell(runs, pair, found):
@@ -274,6 +279,7 @@ def body_of(what, results):
 
 def main():
     options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no run is left behind, stopped
     results = []
     for workload in options.workloads:
         with tempfile.TemporaryDirectory() as folder:
