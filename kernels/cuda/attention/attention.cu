@@ -52,15 +52,6 @@ Support supports_attention(const Params& params, std::span<const TensorView> inp
 
 namespace {
 
-template <typename T>
-struct AttentionCall {
-  AttentionSizes sizes;
-  HeadTensors<const T> x;
-  HeadTensor<T> y;    // may be q
-  float* statistics;  // [batch, heads, tokens, 2], or null
-  int tiles;          // of queries
-};
-
 // 64 queries, 4 x 4 scores a thread, or 4 x 8 where a head is wider. Measured on an H200, causal
 // heads of 64 and of 128 elements: 0.83 and 1.35 ms by 4 x 4, 0.94 (by 8 x 8) and 1.01 by 4 x 8.
 template <class Form>
@@ -211,28 +202,16 @@ __global__ void __launch_bounds__(ForwardShape<Form>::kThreads, kForwardBlocks<F
                                queries.count, sizes.width);
 }
 
-template <class Form, typename T>
-void launch_attention(const CallContext& context, AttentionCall<T> call) {
-  using Tile = ForwardShape<Form>;
-  call.tiles = tiles_of(call.sizes.tokens, Tile::kRows);
-  const int blocks = call.tiles * call.sizes.heads * call.sizes.batch;
-  launch(context,
-         {.blocks = dim3(static_cast<unsigned>(blocks)),
-          .threads = dim3(Tile::kThreads),
-          .shared_bytes = Tile::kSharedBytes},
-         attention_tiles<Form, T>, call);
-}
-
 template <typename T>
 void run_attention(const RunArgs& args) {
-  const AttentionSizes sizes = attention_sizes(args.params, args.inputs);
-  const auto& params = std::get<AttentionParams>(args.params);
-  const AttentionCall<T> call{.sizes = sizes,
-                              .x = head_tensors<const T>(params, args.inputs),
-                              .y = head_tensor<T>(args.outputs[0], 0),
-                              .statistics = data_or_null<float>(args.outputs, 1),
-                              .tiles = 0};
-  with_form(sizes, [&]<class Form>(Form) { launch_attention<Form, T>(args.call, call); });
+  const AttentionCall<T> call = attention_call<T>(args);
+  const AttentionSizes& sizes = call.sizes;
+  with_form(sizes, [&]<class Form>(Form) {
+    using Tile = ForwardShape<Form>;
+    launch_tiles(args.call, call, sizes.tokens, Tile::kRows, sizes.heads,
+                 {.threads = dim3(Tile::kThreads), .shared_bytes = Tile::kSharedBytes},
+                 attention_tiles<Form, T>);
+  });
 }
 
 Support supports_forward(const PrepareArgs& args) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <variant>
 
 #include "kernels/api/kernel.h"
 #include "kernels/cuda/attention/dropout_mask.h"
@@ -95,6 +96,35 @@ __host__ __device__ inline int tiles_of(int rows, int rows_of_tile) {
   return rows / rows_of_tile + (rows % rows_of_tile == 0 ? 0 : 1);
 }
 
+template <typename T>
+struct AttentionCall {
+  AttentionSizes sizes;
+  HeadTensors<const T> x;
+  HeadTensor<T> y;    // may be q
+  float* statistics;  // [batch, heads, tokens, 2], or null
+  int tiles;          // of queries
+  bool wide;          // rows may be copied by 16 bytes: for kernels on tensor cores
+};
+template <typename T>
+AttentionCall<T> attention_call(const RunArgs& args) {
+  const auto& params = std::get<AttentionParams>(args.params);
+  return {.sizes = attention_sizes(args.params, args.inputs),
+          .x = head_tensors<const T>(params, args.inputs),
+          .y = head_tensor<T>(args.outputs[0], 0),
+          .statistics = data_or_null<float>(args.outputs, 1),
+          .tiles = 0,
+          .wide = false};
+}
+
+// Launches the kernel, a block for each tile of a head's rows: queries or keys.
+template <class Call>
+void launch_tiles(const CallContext& context, Call call, int rows, int rows_of_tile, int heads,
+                  Grid grid, void (*kernel)(Call)) {
+  call.tiles = tiles_of(rows, rows_of_tile);
+  grid.blocks = dim3(static_cast<unsigned>(call.tiles * heads * call.sizes.batch));
+  launch(context, grid, kernel, call);
+}
+
 // What a kernel is compiled for: heads of up to 64 * kPanels elements, with dropout or without.
 template <int kPanelsOfForm, bool kDropsOfForm>
 struct AttentionForm {
@@ -102,16 +132,19 @@ struct AttentionForm {
   static constexpr bool kDrops = kDropsOfForm;
 };
 
-// Calls run(form) with the smallest form that takes the call.
-template <class Run>
+// Calls run(form) with the smallest form that takes the call, of heads of up to 64 * kMostPanels
+// elements.
+template <int kMostPanels = 4, class Run>
 void with_form(const AttentionSizes& sizes, Run run) {
   const auto with_panels = [&]<int kPanels>(AttentionForm<kPanels, false> plain) {
     if (sizes.mask.threshold == 0) return run(plain);
     run(AttentionForm<kPanels, true>{});
   };
   if (sizes.width <= kTile) return with_panels(AttentionForm<1, false>{});
-  if (sizes.width <= 2 * kTile) return with_panels(AttentionForm<2, false>{});
-  with_panels(AttentionForm<4, false>{});
+  if constexpr (kMostPanels > 2) {
+    if (sizes.width > 2 * kTile) return with_panels(AttentionForm<4, false>{});
+  }
+  with_panels(AttentionForm<2, false>{});
 }
 
 }  // namespace trainscope::cuda

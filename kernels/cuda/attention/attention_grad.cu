@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
-#include <variant>
 
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/attention_grad_call.h"
@@ -200,21 +199,10 @@ __global__ void __launch_bounds__(BackwardShape<Form>::kThreads, kBackwardBlocks
 
 template <typename T>
 void run_grad(const RunArgs& args) {
-  GradientCall<T> call = gradient_call<T>(args);
-  const AttentionSizes& sizes = call.sizes;
-  with_form(sizes, [&]<class Form>(Form) {
-    const auto grid = [&call](int heads) {
-      const int blocks = call.tiles * heads * call.sizes.batch;
-      return Grid{.blocks = dim3(static_cast<unsigned>(blocks)),
-                  .threads = dim3(BackwardShape<Form>::kThreads)};
-    };
-    if (call.dx.k.data != nullptr || call.dx.v.data != nullptr) {
-      call.tiles = tiles_of(sizes.keys, kTile);
-      launch(args.call, grid(sizes.kv_heads), attention_grad_keys<Form, T>, call);
-    }
-    if (call.dx.q.data == nullptr) return;
-    call.tiles = tiles_of(sizes.tokens, kTile);
-    launch(args.call, grid(sizes.heads), attention_grad_queries<Form, T>, call);
+  const GradientCall<T> call = gradient_call<T>(args);
+  with_form(call.sizes, [&]<class Form>(Form) {
+    launch_gradients(args.call, call, {.threads = dim3(BackwardShape<Form>::kThreads)},
+                     attention_grad_keys<Form, T>, attention_grad_queries<Form, T>);
   });
 }
 

@@ -76,4 +76,16 @@ GradientCall<T> gradient_call(const RunArgs& args) {
   return call;
 }
 
+// The kernels of dk and dv, and of dq, each where somebody asks for them.
+template <typename T>
+void launch_gradients(const CallContext& context, const GradientCall<T>& call, const Grid& grid,
+                      void (*keys)(GradientCall<T>), void (*queries)(GradientCall<T>)) {
+  const AttentionSizes& sizes = call.sizes;
+  if (call.dx.k.data != nullptr || call.dx.v.data != nullptr) {
+    launch_tiles(context, call, sizes.keys, kTile, sizes.kv_heads, grid, keys);
+  }
+  if (call.dx.q.data == nullptr) return;
+  launch_tiles(context, call, sizes.tokens, kTile, sizes.heads, grid, queries);
+}
+
 }  // namespace trainscope::cuda

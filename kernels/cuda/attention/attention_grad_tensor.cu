@@ -78,15 +78,26 @@ struct OwnRows {
   FragmentA second[Shape::kKeepsFragments ? Shape::kDepths : 1];
   const T* tiles;
 
-  __device__ __forceinline__ void load(const T* from) {
-    tiles = from;
+  // Of `rows` rows from these on, by way of shared memory `to`. Where fragments are kept it is free
+  // for others then; else its rows are there with the next group that is waited for. All threads of
+  // the block call.
+  __device__ __forceinline__ void load(AsyncCopies& copies, const HeadRows<const T>& of_first,
+                                       const HeadRows<const T>& of_second, int rows, int width,
+                                       bool wide, T* to) {
+    load_rows<Shape, kTile>(copies, of_first, rows, width, wide, to);
+    load_rows<Shape, kTile>(copies, of_second, rows, width, wide, to + Shape::kTileElements);
+    copies.close_group();
+    tiles = to;
     if constexpr (Shape::kKeepsFragments) {
+      copies.wait<0>();
+      __syncthreads();
 #pragma unroll
       for (int d = 0; d < Shape::kDepths; ++d) {
-        first[d] = rows_as_a<Shape::kPitch>(from, own_warp() * kWarpRows, d * kDepth);
-        second[d] = rows_as_a<Shape::kPitch>(from + Shape::kTileElements, own_warp() * kWarpRows,
-                                             d * kDepth);
+        first[d] = rows_as_a<Shape::kPitch>(to, own_warp() * kWarpRows, d * kDepth);
+        second[d] =
+            rows_as_a<Shape::kPitch>(to + Shape::kTileElements, own_warp() * kWarpRows, d * kDepth);
       }
+      __syncthreads();  // they have been read
     }
   }
   // products += own rows of the first, or second, tile times the rows of another.
@@ -155,15 +166,9 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
 
   AsyncCopies copies;
   const TensorHeads<T> first = heads_of(a, tile.batch, tile.head);
-  load_rows<Shape, kTile>(copies, first.k.from(tile.key), keys, sizes.width, a.wide, own_tiles);
-  load_rows<Shape, kTile>(copies, first.v.from(tile.key), keys, sizes.width, a.wide,
-                          own_tiles + Shape::kTileElements);
-  copies.close_group();
-  copies.wait<0>();
-  __syncthreads();
   OwnRows<Shape, T> own;
-  own.load(own_tiles);
-  __syncthreads();  // they have been read, where tiles of queries take their place
+  own.load(copies, first.k.from(tile.key), first.v.from(tile.key), keys, sizes.width, a.wide,
+           own_tiles);
 
   // The tiles of queries, head by head, by number.
   const int begin = sizes.causal ? tile.key / kTile : 0;
@@ -263,18 +268,11 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
 
   AsyncCopies copies;
   const TensorHeads<T> heads = heads_of(a, tile.batch, tile.head);
-  load_rows<Shape, kTile>(copies, heads.q.from(tile.query), queries, sizes.width, a.wide,
-                          own_tiles);
-  load_rows<Shape, kTile>(copies, heads.dy.from(tile.query), queries, sizes.width, a.wide,
-                          own_tiles + Shape::kTileElements);
-  copies.close_group();
-  copies.wait<0>();
-  __syncthreads();
   OwnRows<Shape, T> own;
-  own.load(own_tiles);
+  own.load(copies, heads.q.from(tile.query), heads.dy.from(tile.query), queries, sizes.width,
+           a.wide, own_tiles);
   const int own_query = tile.query + own_row + lane_row();
   const QueryRow rows[2] = {query_row(a, tile, own_query), query_row(a, tile, own_query + 8)};
-  __syncthreads();  // they have been read, where tiles of keys take their place
 
   const auto load = [&](int key) {
     T* const to = shared + key / kTile % 2 * Shape::kPairElements;
@@ -330,22 +328,12 @@ bool all_wide(const GradientCall<T>& call) {
 template <typename T>
 void run_grad_tensor(const RunArgs& args) {
   GradientCall<T> call = gradient_call<T>(args);
-  const AttentionSizes& sizes = call.sizes;
   call.wide = all_wide(call);
-  with_tensor_form(sizes, [&]<class Form>(Form) {
-    const auto grid = [&call](int heads) {
-      const int blocks = call.tiles * heads * call.sizes.batch;
-      return Grid{.blocks = dim3(static_cast<unsigned>(blocks)),
-                  .threads = dim3(kTensorThreads),
-                  .shared_bytes = BackwardTensorShape<Form>::kSharedBytes};
-    };
-    if (call.dx.k.data != nullptr || call.dx.v.data != nullptr) {
-      call.tiles = tiles_of(sizes.keys, kTile);
-      launch(args.call, grid(sizes.kv_heads), attention_grad_keys_tensor<Form, T>, call);
-    }
-    if (call.dx.q.data == nullptr) return;
-    call.tiles = tiles_of(sizes.tokens, kTile);
-    launch(args.call, grid(sizes.heads), attention_grad_queries_tensor<Form, T>, call);
+  with_form<kMostTensorPanels>(call.sizes, [&]<class Form>(Form) {
+    launch_gradients(
+        args.call, call,
+        {.threads = dim3(kTensorThreads), .shared_bytes = BackwardTensorShape<Form>::kSharedBytes},
+        attention_grad_keys_tensor<Form, T>, attention_grad_queries_tensor<Form, T>);
   });
 }
 

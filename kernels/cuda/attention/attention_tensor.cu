@@ -1,25 +1,14 @@
 // Attention of two-byte elements on tensor cores, by tiles of keys, as in Dao, "FlashAttention-2"
 // (2023): scores, their softmax so far and the weighted values of a tile stay in registers.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <variant>
+#include <span>
 
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/tensor_tile.h"
 
 namespace trainscope::cuda {
 namespace {
-
-template <typename T>
-struct TensorCall {
-  AttentionSizes sizes;
-  HeadTensors<const T> x;
-  HeadTensor<T> y;    // may be q
-  float* statistics;  // [batch, heads, tokens, 2], or null
-  int tiles;          // of queries
-  bool wide;          // rows may be copied by 16 bytes
-};
 
 // A warp has 32 queries, or 16 where wider heads leave no registers for more.
 template <class Form>
@@ -93,7 +82,7 @@ __device__ __forceinline__ void soften(const AttentionSizes& sizes, const Tensor
 
 // The statistics of own two rows, and what their sums are multiplied with.
 template <typename T>
-__device__ __forceinline__ void finish_two_rows(const TensorCall<T>& a, const TensorScores& tile,
+__device__ __forceinline__ void finish_two_rows(const AttentionCall<T>& a, const TensorScores& tile,
                                                 int query, TwoRows& rows, float (&factor)[2]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -119,7 +108,7 @@ __device__ __forceinline__ void finish_two_rows(const TensorCall<T>& a, const Te
 // keys that a query does not see are 0, and are multiplied all the same: a value that is not finite
 // spoils the queries of whole tiles.
 template <class Form, typename T>
-__global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor(const TensorCall<T> a) {
+__global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor(const AttentionCall<T> a) {
   using Shape = ForwardTensorShape<Form>;
   TRAINSCOPE_SHARED_DYNAMIC(T, shared);
   T* const of_queries = shared;
@@ -219,24 +208,15 @@ __global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor(const Tens
 
 template <typename T>
 void run_tensor(const RunArgs& args) {
-  const auto& params = std::get<AttentionParams>(args.params);
-  TensorCall<T> call{.sizes = attention_sizes(args.params, args.inputs),
-                     .x = head_tensors<const T>(params, args.inputs),
-                     .y = head_tensor<T>(args.outputs[0], 0),
-                     .statistics = data_or_null<float>(args.outputs, 1),
-                     .tiles = 0,
-                     .wide = false};
+  AttentionCall<T> call = attention_call<T>(args);
   const AttentionSizes& sizes = call.sizes;
   call.wide = copies_wide(call.x.q, sizes.width) && copies_wide(call.x.k, sizes.width) &&
               copies_wide(call.x.v, sizes.width) && copies_wide(call.y, sizes.width);
-  with_tensor_form(sizes, [&]<class Form>(Form) {
+  with_form<kMostTensorPanels>(sizes, [&]<class Form>(Form) {
     using Shape = ForwardTensorShape<Form>;
-    call.tiles = tiles_of(sizes.tokens, Shape::kRows);
-    launch(args.call,
-           {.blocks = dim3(static_cast<unsigned>(call.tiles * sizes.heads * sizes.batch)),
-            .threads = dim3(kTensorThreads),
-            .shared_bytes = Shape::kSharedBytes},
-           attention_tensor<Form, T>, call);
+    launch_tiles(args.call, call, sizes.tokens, Shape::kRows, sizes.heads,
+                 {.threads = dim3(kTensorThreads), .shared_bytes = Shape::kSharedBytes},
+                 attention_tensor<Form, T>);
   });
 }
 
@@ -253,7 +233,7 @@ void add_tensor_for(KernelTable& table) {
 }  // namespace
 
 Support supports_tensor_attention(const Params& params, std::span<const TensorView> inputs) {
-  if (inputs[0].shape()[3] > kMostTensorWidth) return {"a head is wider than 128"};
+  if (inputs[0].shape()[3] > kMostTensorPanels * kTile) return {"a head is wider than 128"};
   return supports_attention(params, inputs);
 }
 

@@ -13,9 +13,9 @@
 
 namespace trainscope::cuda {
 
-inline constexpr int kTensorThreads = 128;  // of a block: four warps
-inline constexpr std::int64_t kMostTensorWidth = 2 * kTile;
-inline constexpr int kDepth = 16;  // what an MMA sums over
+inline constexpr int kTensorThreads = 128;   // of a block: four warps
+inline constexpr int kMostTensorPanels = 2;  // heads of up to 128 elements
+inline constexpr int kDepth = 16;            // what an MMA sums over
 
 // Heads of up to 64 kPanels elements. Rows in shared memory are 16 bytes longer than that: eight of
 // them lie in different banks.
@@ -70,7 +70,7 @@ template <int kPitch, typename T>
 __device__ __forceinline__ FragmentA rows_as_a(const T* tile, int row, int depth) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   FragmentA a;
-  load_matrices(a.pairs, tile + (row + lane % 16) * kPitch + depth + lane / 16 * 8);
+  load_matrices<false>(a.pairs, tile + (row + lane % 16) * kPitch + depth + lane / 16 * 8);
   return a;
 }
 
@@ -82,7 +82,8 @@ template <int kPitch, typename T>
 __device__ __forceinline__ TwoFragmentsB rows_as_columns(const T* tile, int row, int depth) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   Pair pairs[4];
-  load_matrices(pairs, tile + (row + lane % 8 + lane / 16 * 8) * kPitch + depth + lane / 8 % 2 * 8);
+  load_matrices<false>(pairs,
+                       tile + (row + lane % 8 + lane / 16 * 8) * kPitch + depth + lane / 8 % 2 * 8);
   return {{{{pairs[0], pairs[1]}}, {{pairs[2], pairs[3]}}}};
 }
 // ... of which they are rows: rows [row, row + 16), elements [column, column + 16).
@@ -90,7 +91,7 @@ template <int kPitch, typename T>
 __device__ __forceinline__ TwoFragmentsB rows_as_rows(const T* tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   Pair pairs[4];
-  load_transposed(pairs, tile + (row + lane % 16) * kPitch + column + lane / 16 * 8);
+  load_matrices<true>(pairs, tile + (row + lane % 16) * kPitch + column + lane / 16 * 8);
   return {{{{pairs[0], pairs[1]}}, {{pairs[2], pairs[3]}}}};
 }
 
@@ -210,16 +211,6 @@ __device__ inline unsigned kept_by_key(const AttentionSizes& sizes, std::uint64_
     if (sizes.mask.keeps(word)) kept |= 1U << static_cast<unsigned>(other);
   }
   return kept;
-}
-
-// Calls run(form) as with_form, for heads of up to 128 elements.
-template <class Run>
-void with_tensor_form(const AttentionSizes& sizes, Run run) {
-  const bool drops = sizes.mask.threshold != 0;
-  if (sizes.width <= kTile) {
-    return drops ? run(AttentionForm<1, true>{}) : run(AttentionForm<1, false>{});
-  }
-  return drops ? run(AttentionForm<2, true>{}) : run(AttentionForm<2, false>{});
 }
 
 }  // namespace trainscope::cuda

@@ -86,28 +86,18 @@ void multiply_add(FragmentC& c, const FragmentA& a, const FragmentB& b,
 }
 
 // Four matrices [8, 8] from shared memory: lane i tells where row i % 8 of matrix i / 8 begins, at
-// a multiple of 16 bytes. pairs[m]: elements 2 t and 2 t + 1 of row g of matrix m.
-template <typename T>
+// a multiple of 16 bytes. pairs[m]: elements 2 t and 2 t + 1 of row g of matrix m; transposed,
+// elements g of rows 2 t and 2 t + 1.
+template <bool kTransposed, typename T>
 void load_matrices(Pair (&pairs)[4], const T* row, emulator::Line line = TRAINSCOPE_HERE) {
   const emulator::LaneWords lanes = emulator::meet_warp(
       {emulator::Intrinsic::kShuffle, line}, kWholeWarp, reinterpret_cast<std::uintptr_t>(row));
   const unsigned g = emulator::lane() / 4;
   const unsigned t = emulator::lane() % 4;
   for (unsigned m = 0; m < 4; ++m) {
-    const T* from = reinterpret_cast<const T*>(lanes.words[8 * m + g]);
-    pairs[m] = Pair{from[2 * t].bits} | Pair{from[2 * t + 1].bits} << 16;
-  }
-}
-// ... each transposed: pairs[m] are elements g of rows 2 t and 2 t + 1 of matrix m.
-template <typename T>
-void load_transposed(Pair (&pairs)[4], const T* row, emulator::Line line = TRAINSCOPE_HERE) {
-  const emulator::LaneWords lanes = emulator::meet_warp(
-      {emulator::Intrinsic::kShuffle, line}, kWholeWarp, reinterpret_cast<std::uintptr_t>(row));
-  const unsigned g = emulator::lane() / 4;
-  const unsigned t = emulator::lane() % 4;
-  for (unsigned m = 0; m < 4; ++m) {
-    const auto element = [&](unsigned r) {
-      return reinterpret_cast<const T*>(lanes.words[8 * m + r])[g].bits;
+    const auto element = [&](unsigned along) {
+      const unsigned r = kTransposed ? along : g;
+      return reinterpret_cast<const T*>(lanes.words[8 * m + r])[kTransposed ? g : along].bits;
     };
     pairs[m] = Pair{element(2 * t)} | Pair{element(2 * t + 1)} << 16;
   }
@@ -147,21 +137,20 @@ __device__ __forceinline__ void multiply_add(FragmentC& c, const FragmentA& a, c
   }
 }
 
-template <typename T>
+template <bool kTransposed, typename T>
 __device__ __forceinline__ void load_matrices(Pair (&pairs)[4], const T* row) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
-               : "r"(address)
-               : "memory");
-}
-template <typename T>
-__device__ __forceinline__ void load_transposed(Pair (&pairs)[4], const T* row) {
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
-               : "r"(address)
-               : "memory");
+  if constexpr (kTransposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
+                 : "r"(address)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
+                 : "r"(address)
+                 : "memory");
+  }
 }
 
 #endif

@@ -28,6 +28,8 @@ constexpr SharingExample kExamples[] = {
     {"Attention", "[1,200,6,16]; q_heads=2 outputs=2", DType::kBF16},
     {"AttentionGrad", "[1,150,2,16], [1,150,2,16], f32[1,2,150,2], [1,150,6,16]; q_heads=2",
      DType::kBF16},
+    {"AttentionGrad", "[1,150,2,72], [1,150,2,72], f32[1,2,150,2], [1,150,6,72]; q_heads=2",
+     DType::kF16},
 };
 
 // Here each sum's first barrier is for the one before: the first of a kernel orders nothing.

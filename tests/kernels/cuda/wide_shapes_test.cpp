@@ -115,6 +115,16 @@ TEST_CASE("cuda wide shapes: attention on tensor cores") {
   }
 }
 
+// Nobody sees the first tile of keys.
+TEST_CASE("cuda wide shapes: attention on tensor cores with a bias of -inf") {
+  const std::string unseen = repeated("-inf", 66) + ", 0, 1, 0.5, -1";
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    check_example(
+        "Attention",
+        fmt::format("[1,5,2,8], [1,70,2,8], [1,70,2,8], f32[70]={{{}}}; outputs=2", unseen), type);
+  }
+}
+
 // Whole packs of eight along several axes, rows of half a pack, an element for a whole row, a rest.
 TEST_CASE("cuda wide shapes: elementwise kernels of two bytes take eight elements") {
   for (const DType type : {DType::kBF16, DType::kF16}) {
