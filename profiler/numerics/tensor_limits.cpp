@@ -91,6 +91,7 @@ TensorLimits::TensorLimits(const Trace& a, const Trace& b, std::int64_t begun) :
     if (row.kind == TraceKind::kGradient) true_gradients_.add(row);
   }
   for (const TraceNoise& noise : oracle_->noise()) noise_.emplace(noise.key, noise.relative);
+  if (begun == 0) drift_ = std::max(drift_in(a), drift_in(b));
 }
 
 std::optional<std::size_t> TensorLimits::truth(const TraceRow& row) const {
@@ -122,6 +123,7 @@ double TensorLimits::of(const TraceRow& row, double norm, std::optional<double> 
     const double moved = move.value_or((vanishes ? 1.0 : 1e-2) * norm) / norm;
     limit += (vanishes ? 2.0 : share_of_move(row)) * moved;
   }
+  if (steps > 1 && row.kind != TraceKind::kParameter) limit += drift_;
   return static_cast<double>(times_one_step(steps)) *
          (std::isfinite(limit) ? limit : kNoiseFactor * kUnmeasuredNoise);
 }
@@ -129,6 +131,27 @@ double TensorLimits::of(const TraceRow& row, double norm, std::optional<double> 
 double TensorLimits::share_of_move(const TraceRow& parameter) const {
   const auto measured = noise_.find(parameter.key());
   return measured == noise_.end() ? kMoveNoise : std::clamp(measured->second, kMoveNoise, 2.0);
+}
+
+double TensorLimits::drift_in(const Trace& trace) const {
+  std::unordered_map<std::string, std::size_t> starts;
+  double apart = 0.0;
+  double norm = 0.0;
+  for (std::size_t i = 0; i < trace.rows().size(); ++i) {
+    const TraceRow& row = trace.rows()[i];
+    if (row.kind != TraceKind::kParameter || row.step > 1) continue;
+    if (row.step == 0) {
+      starts.emplace(row.key(), i);
+      continue;
+    }
+    const auto start = starts.find(row.key());
+    if (start == starts.end() || !is_finite(row.statistics)) continue;
+    norm = std::hypot(norm, row.statistics.l2);
+    if (!noise_.contains(row.key())) continue;
+    const double moved = estimated_distance(trace.sketch(i), trace.sketch(start->second));
+    apart = std::hypot(apart, share_of_move(row) * moved);
+  }
+  return norm > 0.0 ? apart / norm : 0.0;
 }
 
 double TensorLimits::noise_of(const TraceRow& row, double norm) const {

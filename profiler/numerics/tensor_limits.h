@@ -59,6 +59,9 @@ class TensorLimits {
   double noise_of(const TraceRow& row, double norm) const;
   // How much of its move a parameter may be off by.
   double share_of_move(const TraceRow& parameter) const;
+  // How far all parameters may be apart after the first step, of their norm: what the noise of
+  // gradients turns of their moves in the trace.
+  double drift_in(const Trace& trace) const;
   // Of what an optimizer keeps of a gradient.
   double noise_of_moment(const TraceRow& row, double norm) const;
   // The norm of the noise of a tensor that is nothing else.
@@ -71,6 +74,7 @@ class TensorLimits {
   std::unordered_map<std::string, std::size_t> rows_;
   std::unordered_map<std::string, double> noise_;
   std::int64_t step_ = 0;
+  double drift_ = 0.0;
   GradientNorms true_gradients_;
   // Without an oracle: by step and micro-batch.
   std::map<std::pair<std::int64_t, std::int64_t>, GradientNorms> gradients_;

@@ -1,7 +1,10 @@
 // Limits of what an optimizer keeps of gradients that are nothing but rounding.
 #include "profiler/numerics/tensor_limits.h"
 
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiler/numerics/tensor_comparison.h"
@@ -109,41 +112,62 @@ TEST_CASE("limits: a parameter of a gradient that vanishes may be nothing but it
   CHECK(tensors.back().verdict == TensorVerdict::kWithin);
 }
 
-// AdamW moves all elements by 1e-3, one of a hundred the other way in B: a fifth of the move.
-TEST_CASE("limits: elements whose gradient is near its noise may step whichever way") {
-  for (const bool measured : {true, false}) {
-    CAPTURE(measured);
-    const TraceFolder folders[2];
-    for (const bool is_b : {false, true}) {
-      TraceWriter writer(folders[is_b ? 1 : 0].folder(), {.producer = "test", .version = "1"});
-      std::vector<float> w(100, 1.0F);
-      const TraceRow start{
-          .step = 0, .phase = TracePhase::kUpdate, .kind = TraceKind::kParameter, .value = "w"};
-      add_row(writer, start, w);
-      const TraceRow x{.step = 1, .phase = TracePhase::kForward, .value = "x"};
-      add_row(writer, x, std::vector<float>(100, 1.0F));
-      for (float& each : w) each -= 1e-3F;
-      if (is_b) w[17] += 2e-3F;
-      TraceRow end = start;
-      end.step = 1;
-      add_row(writer, end, w);
-      writer.sync();
-    }
-    TraceWriter truth(folders[0].folder().make(kTraceOracleFolder),
-                      {.producer = "f64", .version = "1"});
-    const TraceRow gradient{
-        .step = 1, .phase = TracePhase::kBackward, .kind = TraceKind::kGradient, .value = "w"};
-    add_row(truth, gradient, std::vector<float>(100, 1.0F));
-    std::vector<TraceNoise> noise = {{.key = "grad:w", .relative = 1e-7}};
-    if (measured) noise.push_back({.key = "param:w", .relative = 0.3});
-    truth.write_noise(noise);
+// Traces of AdamW's first step, which moves all elements by 1e-3, one of a hundred the other way in
+// B: a fifth of the move, 2e-4 of the norm. `noise`: the share of the step that may be turned.
+struct TurnedStep {
+  TraceFolder a;
+  TraceFolder b;
+
+  TurnedStep(std::optional<double> noise, float later_of_b) {
+    write(a.folder(), 0.0F, 1.0F);
+    write(b.folder(), 2e-3F, later_of_b);
+    TraceWriter truth(a.folder().make(kTraceOracleFolder), {.producer = "f64", .version = "1"});
+    add_row(truth,
+            {.step = 1, .phase = TracePhase::kBackward, .kind = TraceKind::kGradient, .value = "w"},
+            std::vector<float>(100, 1.0F));
+    std::vector<TraceNoise> rows = {{.key = "grad:w", .relative = 1e-7}};
+    if (noise) rows.push_back({.key = "param:w", .relative = *noise});
+    truth.write_noise(rows);
     truth.sync();
-    const TensorComparison both =
-        compare_tensors(Trace::open(folders[0].path), Trace::open(folders[1].path));
-    REQUIRE(both.tensors.back().key == "param:w");
-    CHECK(both.tensors.back().verdict ==
-          (measured ? TensorVerdict::kWithin : TensorVerdict::kBeyond));
   }
+
+  // Of the parameter behind step 1 and of the value of step 2.
+  std::pair<TensorVerdict, TensorVerdict> verdicts() const {
+    const TensorComparison both = compare_tensors(Trace::open(a.path), Trace::open(b.path));
+    std::map<std::string, TensorVerdict> found;
+    for (const ComparedTensor& tensor : both.tensors) found[tensor.key] = tensor.verdict;
+    return {found.at("param:w"), found.at("act:x")};
+  }
+
+ private:
+  static void write(const Folder& folder, float turned, float later) {
+    TraceWriter writer(folder, {.producer = "test", .version = "1"});
+    std::vector<float> w(100, 1.0F);
+    TraceRow parameter{
+        .step = 0, .phase = TracePhase::kUpdate, .kind = TraceKind::kParameter, .value = "w"};
+    add_row(writer, parameter, w);
+    TraceRow value{.step = 1, .phase = TracePhase::kForward, .value = "x"};
+    add_row(writer, value, std::vector<float>(100, 1.0F));
+    for (float& each : w) each -= 1e-3F;
+    w[17] += turned;
+    parameter.step = 1;
+    add_row(writer, parameter, w);
+    value.step = 2;
+    add_row(writer, value, std::vector<float>(100, later));
+    writer.sync();
+  }
+};
+
+TEST_CASE("limits: elements whose gradient is near its noise may step whichever way") {
+  CHECK(TurnedStep(0.3, 1.0F).verdicts().first == TensorVerdict::kWithin);
+  CHECK(TurnedStep(std::nullopt, 1.0F).verdicts().first == TensorVerdict::kBeyond);
+}
+
+// Three times 3e-4 in step 2.
+TEST_CASE("limits: later steps may be off by what the first one turned") {
+  CHECK(TurnedStep(0.3, 1.0F + 5e-4F).verdicts().second == TensorVerdict::kWithin);
+  CHECK(TurnedStep(0.3, 1.0F + 2e-3F).verdicts().second == TensorVerdict::kBeyond);
+  CHECK(TurnedStep(std::nullopt, 1.0F + 5e-4F).verdicts().second == TensorVerdict::kBeyond);
 }
 
 }  // namespace
