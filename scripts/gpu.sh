@@ -7,7 +7,8 @@
 #             functions.tar.gz: distances of approximate functions from the right results
 #   --work    programs, logs, what each stage printed (/tmp/gpu-work); a stage that is done there is
 #             not run again
-#   --bundle  our own programs, which the stages self_test, verify, train and ours run
+#   --bundle  our own programs, which the stages self_test, verify, train and ours run: what
+#             bundle.sh packed, with models in data/, or build/release/bin
 #   --seconds of all stages together (480); a stage begins if half its own limit is left
 #   --limit   of each stage, whatever its own (none)
 #   --device cpu: PyTorch's stages at toy sizes; what needs a GPU says that there is none
@@ -44,7 +45,7 @@ while [[ $# -gt 0 ]]; do
   esac
 done
 if [[ -z "$results" ]]; then
-  sed -n '4,15p' "$0" | sed 's/^# //' >&2
+  sed -n '4,16p' "$0" | sed 's/^# //' >&2
   exit 2
 fi
 [[ ${#stages[@]} -gt 0 ]] || stages=("${DEFAULT_STAGES[@]}")
@@ -242,12 +243,14 @@ stage_peers_g5() {
   peer 120 g5 --mode default --steps 20
 }
 
-# Ours: an executable of the stage's name in the bundle; what it prints goes to the stage's lines.
+# Ours: the programs of a bundle, or of a build's folder.
 ours() {
-  if [[ -n "$bundle" && -x "$bundle/stages/$1" ]]; then
-    (cd "$bundle" && "./stages/$1")
+  if [[ -n "$bundle" && -x "$bundle/trainscope" ]]; then
+    # shellcheck disable=SC2046
+    "$python" "$sources/ours.py" "$1" --programs "$bundle" --device "$device" \
+      $([[ "$device" == cpu ]] && echo --toy)
   else
-    absent "$1" "no bundle with stages/$1"
+    absent "$1" "no program trainscope in the bundle '$bundle'"
   fi
 }
 stage_self_test() { ours self_test; }

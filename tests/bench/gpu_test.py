@@ -22,47 +22,87 @@ def run(*words, code=0):
     return done
 
 
-def write_stage(bundle, name, text):
-    path = bundle / "stages" / name
+# What a program of ours prints, by its words: the script's branches.
+TRAINSCOPE = r"""#!/bin/bash
+case "$1" in
+  model) touch "${@: -1}" ;;
+  train)
+    while [[ "$1" != --run-dir ]]; do shift; done
+    mkdir -p "$2"
+    printf 'kind,step,loss,step_ms\nstep,1,2.5,4\nstep,2,2.25,3\nstep,3,2.0,12.5\nevaluation,3,2,\n' >"$2/metrics.csv"
+    echo '{"used_bytes": 1048576, "predicted_bytes": 1048576, "first_loss": 2.5, "last_loss": 2.0}' ;;
+  bench)
+    echo '{"ops": [{"op": "Add", "phase": "forward", "kernel": "add", "ms": 0.5, "kernel_flops": 1000000000,
+      "kernel_bytes": 3000000}, {"op": "Add", "phase": "forward", "kernel": "add", "ms": 0.5,
+      "kernel_flops": 1000000000, "kernel_bytes": 3000000}]}' ;;
+  verify) echo "why" >&2; exit 3 ;;
+esac
+"""
+SELF_TEST = """#!/bin/bash
+echo 'ok   Gelu                 bf16  gelu      7      0       0.0100'
+echo 'FAILED Attention          f16   attention 15     2       2.5000'
+"""
+
+
+def write_program(bundle, name, text):
+    path = bundle / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#!/bin/bash\n" + text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
 
 
+def write_bundle(bundle):
+    write_program(bundle, "trainscope", TRAINSCOPE)
+    write_program(bundle, "device_self_test", SELF_TEST)
+    (bundle / "data/mlp").mkdir(parents=True)
+    (bundle / "data/mlp/meta.json").touch()
+
+
+def check_ours(lines):
+    """The lines of the stages self_test and ours, of the programs above."""
+    total, row = lines["self_test"]
+    assert total == {"kind": "self_test", "rows": 2, "examples": 22, "failed": 2, "worst_of_limit": 2.5}, total
+    assert row["op"] == "Attention" and row["failed"] == 2 and row["type"] == "f16", row
+    step, op = lines["ours"]
+    assert step["workload"] == "g1" and step["step_ms"] == 12.5 and step["peak_mib"] == 1.0, step
+    assert op["calls"] == 2 and op["tflops"] == 2.0 and op["gb_per_s"] == 6.0, op
+
+
 def check_stages(folder):
-    """Lines, exit codes and errors of stages, one of which fails."""
+    """Lines, exit codes and errors of stages, one of which fails; one without a bundle."""
     bundle, results, work = folder / "bundle", folder / "results", folder / "work"
-    write_stage(bundle, "self_test", 'echo \'{"kind": "ours", "workload": "g1", "step_ms": 12.5}\'\n')
-    write_stage(bundle, "verify", "echo no JSON here; echo why >&2; exit 3\n")
-    words = (results, "--work", work, "--bundle", bundle, "--device", "cpu", "self_test", "verify",
-             "train")
-    done = run(*words)
-    assert "verify: exit code 3" in done.stdout and "why" in done.stdout, done.stdout
+    write_bundle(bundle)
+    words = (results, "--work", work, "--device", "cpu")
+    done = run(*words, "--bundle", bundle, "self_test", "verify", "ours")
+    assert "verify: exit code 1" in done.stdout, done.stdout
+    run(*words, "--bundle", folder / "absent", "train")
     found = json.loads((results / "gpu.json").read_text(encoding="utf-8"))
     assert found["commit"] == "abcdef0123"
     stages = found["stages"]
-    assert list(stages) == ["self_test", "verify", "train"]
-    assert stages["self_test"]["lines"] == [{"kind": "ours", "workload": "g1", "step_ms": 12.5}]
-    assert stages["verify"]["exit_code"] == 3
-    assert stages["verify"]["lines"] == [{"kind": "text", "text": "no JSON here"}]
-    assert stages["train"]["lines"][0]["kind"] == "absent", "a stage that is not there is said"
+    assert list(stages) == ["self_test", "verify", "ours", "train"]
+    check_ours({name: stage["lines"] for name, stage in stages.items()})
+    assert stages["verify"]["exit_code"] == 1
+    errors = stages["verify"]["lines"]
+    assert len(errors) == 3 and all("exit code 3: why" in line["error"] for line in errors), errors
+    assert stages["train"]["lines"][0]["kind"] == "absent", "a stage without programs is said"
     shown = (results / "gpu.md").read_text(encoding="utf-8")
-    assert "| g1 |  | 12.5 |" in shown and "no bundle with stages/train" in shown, shown
+    assert "| g1 | bf16 | 2 | 32 | 12.5 |" in shown and "no program trainscope" in shown, shown
     with tarfile.open(results / "gpu.tar.gz") as packed:
         assert "./verify.log" in packed.getnames()
-    again = run(*words)
+    again = run(*words, "--bundle", bundle, "self_test", "verify", "train")
     assert again.stdout.count("done before") == 3, again.stdout
 
 
 def check_time(folder):
     """A stage that would outlast what is left is ended, and those after it are left out."""
     bundle, results = folder / "slow", folder / "slow-results"
-    write_stage(bundle, "self_test", "echo '{\"kind\": \"begun\"}'; sleep 300\n")
-    done = run(results, "--work", folder / "slow-work", "--bundle", bundle, "--seconds", "91",
-               "--limit", "2", "self_test", "verify")
-    assert "self_test: exit code 124" in done.stdout, done.stdout
+    write_bundle(bundle)
+    write_program(bundle, "trainscope", TRAINSCOPE.replace("bench)", "bench) sleep 300;"))
+    done = run(results, "--work", folder / "slow-work", "--bundle", bundle, "--device", "cpu", "--seconds",
+               "121", "--limit", "2", "ours", "verify")
+    assert "ours: exit code 124" in done.stdout, done.stdout
     found = json.loads((results / "gpu.json").read_text(encoding="utf-8"))
-    assert found["stages"]["self_test"]["lines"] == [{"kind": "begun"}], "what it printed counts"
+    assert [line["kind"] for line in found["stages"]["ours"]["lines"]] == ["ours"], "what it printed counts"
     left_out = run(results, "--work", folder / "no-work", "--bundle", bundle, "--seconds", "9",
                    "self_test")
     assert "self_test: left out" in left_out.stdout, left_out.stdout
