@@ -69,9 +69,10 @@ ValueId attention(Builder& b, const AttentionMatch& found) {
 bool fuse_attention(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   const Matcher match(graph, context.options);
+  CausalMasks masks(graph, context.evaluate);
   for (NodeId id : graph.order()) {
     if (graph.node(id).erased || !match.is_op(id, "Softmax")) continue;
-    AttentionSearch search(match);
+    AttentionSearch search(match, masks);
     const std::optional<AttentionMatch> found = search.find(id);
     if (!found) {
       if (!search.why_not().empty()) context.near_miss(graph.node(id), search.why_not());

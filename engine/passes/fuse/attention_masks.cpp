@@ -7,7 +7,6 @@
 
 #include "engine/core/text.h"
 #include "engine/passes/fuse/attention_search.h"
-#include "engine/passes/fuse/causal_mask.h"
 
 namespace trainscope {
 namespace {
@@ -29,7 +28,7 @@ ValueId AttentionSearch::without_bias(NodeId add) {
     return kNoValue;
   }
   const ValueId bias = match_.input(add, 1 - scores);
-  if (const std::optional<double> fill = causal_fill(match_.value(bias), whole);
+  if (const std::optional<double> fill = masks_.fill(bias, whole);
       fill && leaves_no_weight(*fill)) {
     add_causal({.fill = *fill, .scale = found_.scale, .bias = bias});
   } else if (found_.scale != 1.0) {
@@ -69,8 +68,8 @@ ValueId AttentionSearch::without_mask(NodeId where) {
     if (!fill || !leaves_no_weight(*fill)) continue;
     const ValueId scores = match_.input(where, 3 - masked);
     const bool whole = shape(scores) == shape(match_.output(where));
-    const Value& condition = match_.value(match_.input(where, 0));
-    if (!whole || !tells_later(condition, masked == 1, shape(scores))) break;
+    const ValueId condition = match_.input(where, 0);
+    if (!whole || !masks_.tells_later(condition, masked == 1, shape(scores))) break;
     add_causal({.fill = *fill, .scale = found_.scale});
     return scores;
   }

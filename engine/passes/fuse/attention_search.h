@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/passes/fuse/causal_mask.h"
 #include "engine/passes/match.h"
 
 namespace trainscope {
@@ -42,7 +43,7 @@ struct AttentionMatch {
 
 class AttentionSearch {
  public:
-  explicit AttentionSearch(const Matcher& match) : match_(match) {}
+  AttentionSearch(const Matcher& match, CausalMasks& masks) : match_(match), masks_(masks) {}
 
   // From a Softmax node on. Nothing: why_not() says what was found, if it looks like attention.
   std::optional<AttentionMatch> find(NodeId softmax);
@@ -87,6 +88,7 @@ class AttentionSearch {
   std::string why_gradient(ValueId of, std::string_view what) const;
 
   const Matcher& match_;
+  CausalMasks& masks_;
   AttentionMatch found_;
   std::vector<CausalMask> finite_masks_;
   std::string why_not_;

@@ -3,15 +3,32 @@
 #pragma once
 
 #include <optional>
+#include <unordered_map>
 
-#include "engine/ir/graph.h"
+#include "engine/ir/builder.h"
 
 namespace trainscope {
 
-// The largest number that the bias adds for later tokens, when it adds 0 for all others.
-std::optional<double> causal_fill(const Value& bias, const Shape& scores);
+// Of the masks of one graph. Those of long sequences are larger than what Builder computes and
+// keeps: they are computed here to be looked at, once each, and forgotten.
+class CausalMasks {
+ public:
+  CausalMasks(const Graph& graph, const Evaluate* evaluate) : graph_(graph), evaluate_(evaluate) {}
 
-// Whether a condition is `later` for later tokens, and the opposite for all others.
-bool tells_later(const Value& condition, bool later, const Shape& scores);
+  // The largest number that the bias adds for later tokens, when it adds 0 for all others.
+  std::optional<double> fill(ValueId bias, const Shape& scores);
+  // Whether a condition is `later` for later tokens, and the opposite for all others.
+  bool tells_later(ValueId condition, bool later, const Shape& scores);
+
+ private:
+  enum class Truth { kNeither, kOfLater, kOfOthers };  // where a condition is true
+
+  SharedTensor known(ValueId v) const;
+
+  const Graph& graph_;
+  const Evaluate* evaluate_;  // may be null
+  std::unordered_map<ValueId, std::optional<double>> fills_;
+  std::unordered_map<ValueId, Truth> truths_;
+};
 
 }  // namespace trainscope

@@ -27,14 +27,30 @@ Fusion masked() {
           .constants = {"later", "seen", "low", "zero", "high", "padding", "tiny", "none"}};
 }
 
+// 300 tokens: masks of them are more elements than the graph's builder keeps.
+Fusion masked_long() {
+  return {.pass = "fuse_attention",
+          .fused = "Attention",
+          .inputs =
+              "(float[1,300,1,4] x0) => (float[1,300,1,4] y) <float[1] p = {0.5}, float zero = {0},"
+              " int64[2] square = {300,300}, int64 one = {1}, int64 two = {2}, int64 end = {300},"
+              " int64 first = {0}, int64[2] down = {300,1}>",
+          .before =
+              "x = Mul(x0, p)  q = Transpose <perm = [0,2,1,3]> (x)"
+              "  o = Transpose <perm = [0,2,3,1]> (x)  r = MatMul(q, o)  lowest = Log(zero)"
+              "  full = Expand(lowest, square)  at = Range(first, end, one)"
+              "  of = Reshape(at, down)",
+          .constants = {"zero", "square", "one", "two", "end", "first", "down"}};
+}
+
 // `mask` makes m of the scores r.
 std::string nodes_of(std::string_view mask) {
   return std::string(mask) +
          "  w = Softmax <axis = -1> (m)  h = MatMul(w, q)  y = Transpose <perm = [0,2,1,3]> (h)";
 }
 
-std::string fused_line(std::string_view mask) {
-  const Stages all = stages_of(masked(), nodes_of(mask));
+std::string fused_line(std::string_view mask, const Fusion& fusion = masked()) {
+  const Stages all = stages_of(fusion, nodes_of(mask));
   const std::string lines = node_lines(stage_named(all, "fuse_attention").graph);
   const std::size_t at = lines.find(" = ts.Attention");
   return at == std::string::npos ? "" : lines.substr(at + 3, lines.find('\n', at) - at - 3);
@@ -51,6 +67,31 @@ TEST_CASE("fuse_attention: a causal mask alone becomes an attribute") {
     CHECK(changes_no_result(masked(), nodes_of(mask)));
     CHECK(fused_line(mask) == "ts.Attention(x, x, x) causal=1 scale=1");
   }
+}
+
+TEST_CASE("fuse_attention: a causal mask of many tokens becomes an attribute") {
+  for (const std::string_view mask :
+       {"b = Trilu <upper = 1> (full, one)  m = Add(r, b)",
+        "c = Greater(at, of)  b = Where(c, lowest, zero)  m = Add(r, b)",
+        "c = LessOrEqual(at, of)  m = Where(c, r, lowest)",
+        "c = LessOrEqual(at, of)  d = Not(c)  m = Where(d, lowest, r)"}) {
+    CHECK(fused_line(mask, masked_long()) == "ts.Attention(x, x, x) causal=1 scale=1");
+  }
+  CHECK(changes_no_result(masked_long(), nodes_of("c = Greater(at, of)  b = Where(c, lowest, zero)"
+                                                  "  m = Add(r, b)")));
+}
+
+TEST_CASE("fuse_attention: other masks of many tokens are biases, or stay") {
+  // A token sees the next one too.
+  CHECK(fused_line("b = Trilu <upper = 1> (full, two)  m = Add(r, b)", masked_long()) ==
+        "ts.Attention(x, x, x, b) causal=0 scale=1");
+  // One that depends on the batch.
+  CHECK(fused_line(
+            "s = ReduceMax <keepdims = 0> (x0)  d = Mul(s, zero)  e = Trilu <upper = 1> (full, one)"
+            "  b = Add(e, d)  m = Add(r, b)",
+            masked_long()) == "ts.Attention(x, x, x, b) causal=0 scale=1");
+  CHECK(near_misses_of(masked_long(), nodes_of("c = Less(at, of)  m = Where(c, r, lowest)")) ==
+        "the mask is not that of a causal model");
 }
 
 TEST_CASE("fuse_attention: beside a bias only -inf is an attribute, finite numbers are added") {
