@@ -2,61 +2,21 @@
 // recomputed tile by tile, as in Dao, "FlashAttention-2" (2023). One kernel sums dk and dv over
 // queries, with scores [key, query], a second one dq over keys, so that nothing is added up in an
 // order of chance and what a warp multiplies next are its own registers. Weights and their
-// gradients are rounded to the elements' type for that: in f16 a scaled gradient beyond 65504
-// becomes infinite, which skips the step and lowers the loss scale.
-#include <cmath>
+// gradients are rounded to the elements' type for that: in f16 the gradient of a dot product,
+// before it is multiplied with the scale, becomes infinite beyond 65504, which skips the step and
+// lowers the loss scale.
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/attention_grad_call.h"
+#include "kernels/cuda/attention/tensor_gradient.h"
 #include "kernels/cuda/attention/tensor_tile.h"
 
 namespace trainscope::cuda {
 namespace {
 
 constexpr int kWarpRows = 16;  // keys or queries of a warp, 64 of a block
-
-// Of one query.
-struct QueryRow {
-  float largest;
-  float inverse;
-  float shift;
-};
-
-template <typename T>
-__device__ __forceinline__ QueryRow query_row(const GradientCall<T>& a, const TensorScores& tile,
-                                              int query) {
-  if (query >= a.sizes.tokens) return {0.0F, 0.0F, 0.0F};
-  const std::int64_t number = a.sizes.row(tile.batch, tile.head, query);
-  return {a.statistics[2 * number], a.statistics[2 * number + 1], a.shifts[number]};
-}
-
-// Dot products of query and key, and of dy and value, become the weight that dropout left and the
-// gradient of the dot product: weight = exp(score - largest) * inverse sum; gradient = scale *
-// (left * dy v' - weight * shift).
-template <bool kDrops>
-__device__ __forceinline__ void finish_element(const AttentionSizes& sizes,
-                                               const TensorScores& tile, int query, int key,
-                                               bool whole, bool kept, const QueryRow& row,
-                                               float& weight, float& gradient) {
-  const bool seen =
-      whole || (query < sizes.tokens && key < sizes.keys && (!sizes.causal || key <= query));
-  if (!seen) {
-    weight = 0.0F;
-    gradient = 0.0F;
-    return;
-  }
-  const float full =
-      __expf(score_of(sizes, tile.bias, query, key, weight) - row.largest) * row.inverse;
-  float left = full;
-  float difference = full * (gradient - row.shift);
-  if constexpr (kDrops) {
-    left = kept ? full * sizes.mask.scale : 0.0F;
-    difference = left * gradient - full * row.shift;
-  }
-  weight = left;
-  gradient = sizes.scale * difference;
-}
 
 // Shared memory: two tiles of rows twice, of which one is used while the other arrives, and what is
 // known of 64 queries twice.
@@ -67,6 +27,8 @@ struct BackwardTensorShape : TensorShape<Form> {
   // Of heads wider than 64 elements registers do not hold the fragments of own rows: their tiles
   // stay in shared memory.
   static constexpr bool kKeepsFragments = Form::kPanels == 1;
+  // Fragments of scores that a warp of keys holds at once, for the same reason.
+  static constexpr int kColumnsAtOnce = Form::kPanels == 1 ? kTileColumns : kTileColumns / 2;
   static constexpr std::size_t kOwnBytes = kKeepsFragments ? 0 : kPairElements * 2;
   static constexpr std::size_t kSharedBytes = kTileBytes + kOwnBytes + 2 * kTile * sizeof(QueryRow);
 };
@@ -100,10 +62,9 @@ struct OwnRows {
       __syncthreads();  // they have been read
     }
   }
-  // products += own rows of the first, or second, tile times the rows of another.
-  template <bool kSecond>
-  __device__ __forceinline__ void multiply(const T* tile,
-                                           FragmentC (&products)[kTileColumns]) const {
+  // products += own rows of the first, or second, tile times the 8 kCount rows from `tile` on.
+  template <bool kSecond, int kCount>
+  __device__ __forceinline__ void multiply(const T* tile, FragmentC (&products)[kCount]) const {
 #pragma unroll
     for (int d = 0; d < Shape::kDepths; ++d) {
       FragmentA a;
@@ -114,7 +75,7 @@ struct OwnRows {
                                      own_warp() * kWarpRows, d * kDepth);
       }
 #pragma unroll
-      for (int n = 0; n < kTileColumns; n += 2) {
+      for (int n = 0; n < kCount; n += 2) {
         const TwoFragmentsB b = rows_as_columns<Shape::kPitch>(tile, n * 8, d * kDepth);
         multiply_add<T>(products[n], a, b.fragments[0]);
         multiply_add<T>(products[n + 1], a, b.fragments[1]);
@@ -162,6 +123,7 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
                     .bias = nullptr};
   const int keys = sizes.keys - tile.key;
   const int own_row = own_warp() * kWarpRows;
+  const int own_key = tile.key + own_row + lane_row();
   const std::uint64_t mask_key = Form::kDrops ? sizes.mask.key() : 0;
 
   AsyncCopies copies;
@@ -206,33 +168,43 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
     const T* const of_dy = of_queries + Shape::kTileElements;
     const QueryRow* const own_rows = rows + number % 2 * kTile;
     const bool whole = tile.whole(sizes, kTile);
-    FragmentC weights[kTileColumns] = {};
-    FragmentC gradients[kTileColumns] = {};
-    own.template multiply<false>(of_queries, weights);
-    own.template multiply<true>(of_dy, gradients);
-#pragma unroll
-    for (int n = 0; n < kTileColumns; ++n) {
-      const QueryRow pair[2] = {own_rows[n * 8 + lane_column()],
-                                own_rows[n * 8 + lane_column() + 1]};
-      unsigned kept = 15;
-      if constexpr (Form::kDrops) {
-        kept = kept_by_key(sizes, mask_key, tile, tile.query + n * 8, tile.key + own_row);
-      }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        finish_element<Form::kDrops>(sizes, tile, tile.query + n * 8 + lane_column() + i % 2,
-                                     tile.key + own_row + lane_row() + i / 2 * 8, whole,
-                                     (kept >> i & 1U) != 0, pair[i % 2], weights[n].values[i],
-                                     gradients[n].values[i]);
-      }
+    unsigned kept = kAllKept;
+    if constexpr (Form::kDrops) {
+      kept = kept_in_tile<true>(sizes, mask_key, tile, tile.query, tile.key + own_row);
     }
-    add_weighted<Shape, T>(weights, of_dy, dv);
-    add_weighted<Shape, T>(gradients, of_queries, dk);
+    const bool plain = is_plain(sizes, tile, whole);
+#pragma unroll 1
+    for (int part = 0; part < kTileColumns; part += Shape::kColumnsAtOnce) {
+      const T* const queries_of_part = of_queries + 8 * part * Shape::kPitch;
+      const T* const dy_of_part = of_dy + 8 * part * Shape::kPitch;
+      FragmentC weights[Shape::kColumnsAtOnce] = {};
+      FragmentC gradients[Shape::kColumnsAtOnce] = {};
+      own.template multiply<false>(queries_of_part, weights);
+      own.template multiply<true>(dy_of_part, gradients);
+      const auto finish = [&]<bool kPlain>(std::bool_constant<kPlain>) {
+#pragma unroll
+        for (int n = 0; n < Shape::kColumnsAtOnce; ++n) {
+          const int query = (part + n) * 8 + lane_column();
+          const QueryRow pair[2] = {own_rows[query], own_rows[query + 1]};
+          finish_fragment<kPlain, Form::kDrops, true>(sizes, tile, tile.query + query, own_key,
+                                                      whole, kept, part + n, pair, weights[n],
+                                                      gradients[n]);
+        }
+      };
+      if (plain) {
+        finish(std::true_type{});
+      } else {
+        finish(std::false_type{});
+      }
+      add_weighted<Shape, T>(weights, dy_of_part, dv);
+      add_weighted<Shape, T>(gradients, queries_of_part, dk);
+    }
     __syncthreads();  // the tile has been read
   }
   const float ones[2] = {1.0F, 1.0F};
+  const float scales[2] = {sizes.scale, sizes.scale};
   if (a.dx.k.data != nullptr) {
-    store_fragments<Shape, T>(dk, ones,
+    store_fragments<Shape, T>(dk, scales,
                               a.dx.k.head(tile.batch, shared_head, sizes.width).from(tile.key),
                               own_row, keys, sizes.width, a.wide);
   }
@@ -290,28 +262,32 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
     __syncthreads();
     const T* const of_keys = shared + tile.key / kTile % 2 * Shape::kPairElements;
     const bool whole = tile.whole(sizes, kTile);
+    unsigned kept = kAllKept;
+    if constexpr (Form::kDrops) {
+      kept = kept_in_tile<false>(sizes, mask_key, tile, tile.query + own_row, tile.key);
+    }
     FragmentC weights[kTileColumns] = {};
     FragmentC gradients[kTileColumns] = {};
     own.template multiply<false>(of_keys, weights);
     own.template multiply<true>(of_keys + Shape::kTileElements, gradients);
+    const auto finish = [&]<bool kPlain>(std::bool_constant<kPlain>) {
 #pragma unroll
-    for (int n = 0; n < kTileColumns; ++n) {
-      unsigned kept = 15;
-      if constexpr (Form::kDrops) {
-        kept = kept_by_query(sizes, mask_key, tile, tile.query + own_row, tile.key + n * 8);
+      for (int n = 0; n < kTileColumns; ++n) {
+        finish_fragment<kPlain, Form::kDrops, false>(sizes, tile, own_query,
+                                                     tile.key + n * 8 + lane_column(), whole, kept,
+                                                     n, rows, weights[n], gradients[n]);
       }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        finish_element<Form::kDrops>(
-            sizes, tile, own_query + i / 2 * 8, tile.key + n * 8 + lane_column() + i % 2, whole,
-            (kept >> i & 1U) != 0, rows[i / 2], weights[n].values[i], gradients[n].values[i]);
-      }
+    };
+    if (is_plain(sizes, tile, whole)) {
+      finish(std::true_type{});
+    } else {
+      finish(std::false_type{});
     }
     add_weighted<Shape, T>(gradients, of_keys, dq);
     __syncthreads();  // the tile has been read
   }
-  const float ones[2] = {1.0F, 1.0F};
-  store_fragments<Shape, T>(dq, ones,
+  const float scales[2] = {sizes.scale, sizes.scale};
+  store_fragments<Shape, T>(dq, scales,
                             a.dx.q.head(tile.batch, tile.head, sizes.width).from(tile.query),
                             own_row, queries, sizes.width, a.wide);
 }

@@ -24,27 +24,38 @@ struct ForwardTensorShape : TensorShape<Form> {
 // What is known of a thread's two rows of a fragment after some tiles of keys.
 struct TwoRows {
   float largest[2] = {-INFINITY, -INFINITY};
-  float sum[2] = {0.0F, 0.0F};  // of exp(score - largest) of own columns
+  float sum[2] = {0.0F, 0.0F};  // of 2^(score - largest) of own columns
 };
 
-// Dot products become exp(score - largest so far), 0 of what is not seen; sums so far are scaled to
+// Dot products become 2^(score - largest so far), 0 of what is not seen; sums so far are scaled to
 // it. A NaN stays one.
-template <class Shape, bool kDrops>
+template <class Shape>
 __device__ __forceinline__ void soften(const AttentionSizes& sizes, const TensorScores& tile,
-                                       int query, bool whole, std::uint64_t mask_key, TwoRows& rows,
+                                       int query, bool whole, unsigned kept, TwoRows& rows,
                                        FragmentC (&scores)[kTileColumns],
                                        FragmentC (&sums)[Shape::kColumns]) {
-  float largest[2] = {rows.largest[0], rows.largest[1]};
+  float largest[2] = {-INFINITY, -INFINITY};
+  float step = 1.0F;  // from an element of `scores` to the score
+  if (is_plain(sizes, tile, whole)) {
+    step = scale_of_powers(sizes);
 #pragma unroll
-  for (int n = 0; n < kTileColumns; ++n) {
+    for (int n = 0; n < kTileColumns; ++n) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int q = query + lane_row() + i / 2 * 8;
-      const int k = tile.key + n * 8 + lane_column() + i % 2;
-      const bool seen = whole || (q < sizes.tokens && k < sizes.keys && (!sizes.causal || k <= q));
-      float& score = scores[n].values[i];
-      score = seen ? score_of(sizes, tile.bias, q, k, score) : -INFINITY;
-      largest[i / 2] = score > largest[i / 2] ? score : largest[i / 2];
+      for (int i = 0; i < 4; ++i) {
+        largest[i / 2] = larger(scores[n].values[i], largest[i / 2]);
+      }
+    }
+  } else {
+#pragma unroll
+    for (int n = 0; n < kTileColumns; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float& score = scores[n].values[i];
+        const int q = query + lane_row() + i / 2 * 8;
+        const int k = tile.key + n * 8 + lane_column() + i % 2;
+        score = is_seen(sizes, whole, q, k) ? score_of(sizes, tile, q, k, score) : -INFINITY;
+        largest[i / 2] = larger(score, largest[i / 2]);
+      }
     }
   }
   float shift[2];
@@ -53,24 +64,22 @@ __device__ __forceinline__ void soften(const AttentionSizes& sizes, const Tensor
   for (int half = 0; half < 2; ++half) {
 #pragma unroll
     for (int other = 1; other < 4; other *= 2) {
-      const float theirs = __shfl_xor_sync(kWholeWarp, largest[half], other);
-      largest[half] = theirs > largest[half] ? theirs : largest[half];
+      largest[half] = larger(__shfl_xor_sync(kWholeWarp, largest[half], other), largest[half]);
     }
     const float before = rows.largest[half];
-    factor[half] = largest[half] == before ? 1.0F : __expf(before - largest[half]);
-    shift[half] = largest[half] == -INFINITY ? 0.0F : largest[half];
-    rows.largest[half] = largest[half];
+    const float now = larger(largest[half] * step, before);
+    factor[half] = now == before ? 1.0F : power_of_two(before - now);
+    shift[half] = now == -INFINITY ? 0.0F : now;
+    rows.largest[half] = now;
     rows.sum[half] *= factor[half];
   }
 #pragma unroll
   for (int n = 0; n < kTileColumns; ++n) {
-    unsigned kept = 15;
-    if constexpr (kDrops) kept = kept_by_query(sizes, mask_key, tile, query, tile.key + n * 8);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float weight = __expf(scores[n].values[i] - shift[i / 2]);
+      const float weight = power_of_two(std::fma(scores[n].values[i], step, -shift[i / 2]));
       rows.sum[i / 2] += weight;
-      scores[n].values[i] = (kept >> i & 1U) != 0 ? weight : 0.0F;
+      scores[n].values[i] = is_kept(kept, n, i) ? weight : 0.0F;
     }
   }
 #pragma unroll
@@ -96,7 +105,7 @@ __device__ __forceinline__ void finish_two_rows(const AttentionCall<T>& a, const
     const int q = query + lane_row() + 8 * half;
     if (a.statistics == nullptr || lane_column() != 0 || q >= a.sizes.tokens) continue;
     float* const to = a.statistics + 2 * a.sizes.row(tile.batch, tile.head, q);
-    to[0] = rows.largest[half];
+    to[0] = rows.largest[half] / kLog2OfE;
     to[1] = inverse;
   }
 }
@@ -155,6 +164,15 @@ __global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor(const Atte
   for (; tile.key < keys; tile.key += kTile) {
     load(v, tile.key, of_values);
     const bool whole = tile.whole(sizes, Shape::kRows);
+    unsigned kept[Shape::kRowTiles];
+#pragma unroll
+    for (int m = 0; m < Shape::kRowTiles; ++m) {
+      kept[m] = kAllKept;
+      if constexpr (Form::kDrops) {
+        kept[m] =
+            kept_in_tile<false>(sizes, mask_key, tile, tile.query + own_row + 16 * m, tile.key);
+      }
+    }
     FragmentC scores[Shape::kRowTiles][kTileColumns] = {};
 #pragma unroll
     for (int d = 0; d < Shape::kDepths; ++d) {
@@ -170,8 +188,8 @@ __global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor(const Atte
     }
 #pragma unroll
     for (int m = 0; m < Shape::kRowTiles; ++m) {
-      soften<Shape, Form::kDrops>(sizes, tile, tile.query + own_row + 16 * m, whole, mask_key,
-                                  rows[m], scores[m], sums[m]);
+      soften<Shape>(sizes, tile, tile.query + own_row + 16 * m, whole, kept[m], rows[m], scores[m],
+                    sums[m]);
     }
     copies.wait<0>();
     __syncthreads();  // the values are there, and the keys have been read

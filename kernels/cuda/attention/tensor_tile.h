@@ -103,12 +103,12 @@ __device__ __forceinline__ FragmentA weights_as_a(const FragmentC& left, const F
            pair_of<T>(right.values[2], right.values[3])}};
 }
 
-// sums[c] += weights times the 64 rows of the tile.
-template <class Shape, typename T>
-__device__ __forceinline__ void add_weighted(const FragmentC (&weights)[kTileColumns],
-                                             const T* tile, FragmentC (&sums)[Shape::kColumns]) {
+// sums[c] += weights times the 8 kCount rows from `tile` on.
+template <class Shape, typename T, int kCount>
+__device__ __forceinline__ void add_weighted(const FragmentC (&weights)[kCount], const T* tile,
+                                             FragmentC (&sums)[Shape::kColumns]) {
 #pragma unroll
-  for (int d = 0; d < kTileDepths; ++d) {
+  for (int d = 0; d < kCount / 2; ++d) {
     const FragmentA a = weights_as_a<T>(weights[2 * d], weights[2 * d + 1]);
 #pragma unroll
     for (int c = 0; c < Shape::kColumns; c += 2) {
@@ -165,12 +165,30 @@ __device__ inline const float* bias_of_head(const AttentionSizes& sizes, int bat
   return sizes.bias + batch * sizes.bias_strides[0] + head * sizes.bias_strides[1];
 }
 
-// The dot product of a query that sees the key: scaled, with the bias.
-__device__ __forceinline__ float score_of(const AttentionSizes& sizes, const float* bias, int query,
-                                          int key, float dot) {
-  const float score = dot * sizes.scale;
-  if (bias == nullptr) return score;
-  return score + bias[query * sizes.bias_strides[2] + key * sizes.bias_strides[3]];
+// Scores are powers of two here: in units of log2(e), and so is what is taken off them.
+inline constexpr float kLog2OfE = 1.44269504F;
+
+// What dot products are multiplied with to be scores.
+__device__ __forceinline__ float scale_of_powers(const AttentionSizes& sizes) {
+  return sizes.scale * kLog2OfE;
+}
+
+// Whether scores are dot products times scale_of_powers(), which is positive, and nothing else.
+__device__ __forceinline__ bool is_plain(const AttentionSizes& sizes, const TensorScores& tile,
+                                         bool whole) {
+  return whole && tile.bias == nullptr && sizes.scale > 0.0F;
+}
+
+__device__ __forceinline__ bool is_seen(const AttentionSizes& sizes, bool whole, int query,
+                                        int key) {
+  return whole || (query < sizes.tokens && key < sizes.keys && (!sizes.causal || key <= query));
+}
+// The score of a query that sees the key.
+__device__ __forceinline__ float score_of(const AttentionSizes& sizes, const TensorScores& tile,
+                                          int query, int key, float dot) {
+  if (tile.bias == nullptr) return dot * scale_of_powers(sizes);
+  const float added = tile.bias[query * sizes.bias_strides[2] + key * sizes.bias_strides[3]];
+  return std::fma(dot, sizes.scale, added) * kLog2OfE;
 }
 
 // Which of a thread's four elements dropout keeps, a bit each, of a fragment [query, key] that
@@ -211,6 +229,25 @@ __device__ inline unsigned kept_by_key(const AttentionSizes& sizes, std::uint64_
     if (sizes.mask.keeps(word)) kept |= 1U << static_cast<unsigned>(other);
   }
   return kept;
+}
+
+// ... of the fragments [16, 8] of a tile [16 queries, 64 keys] or [16 keys, 64 queries] that begins
+// at these: four bits each. It is drawn before registers hold scores.
+constexpr unsigned kAllKept = ~0U;
+template <bool kByKey>
+__device__ __forceinline__ unsigned kept_in_tile(const AttentionSizes& sizes,
+                                                 std::uint64_t mask_key, const TensorScores& tile,
+                                                 int query, int key) {
+  unsigned kept = 0;
+  for (int n = 0; n < kTileColumns; ++n) {
+    const unsigned bits = kByKey ? kept_by_key(sizes, mask_key, tile, query + n * 8, key)
+                                 : kept_by_query(sizes, mask_key, tile, query, key + n * 8);
+    kept |= bits << static_cast<unsigned>(4 * n);
+  }
+  return kept;
+}
+__device__ __forceinline__ bool is_kept(unsigned kept, int n, int i) {
+  return (kept >> static_cast<unsigned>(4 * n + i) & 1U) != 0;
 }
 
 }  // namespace trainscope::cuda

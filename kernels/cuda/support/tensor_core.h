@@ -1,6 +1,7 @@
-// What a warp does on tensor cores, and copies that a thread does not wait for: the wrappers of the
-// instructions, and what they do in the emulator. Of two-byte types T, BFloat16 or Float16; all 32
-// lanes call. The layouts are those of "Warp Level Matrix Instructions" in NVIDIA's PTX ISA.
+// What a warp does on tensor cores, copies that a thread does not wait for, and powers of two: the
+// wrappers of the instructions, and what they do in the emulator. Of two-byte types T, BFloat16 or
+// Float16; all 32 lanes call. The layouts are those of "Warp Level Matrix Instructions" in NVIDIA's
+// PTX ISA.
 #pragma once
 
 #include <cmath>
@@ -36,6 +37,17 @@ struct FragmentC {
 };
 
 #ifdef TRAINSCOPE_EMULATE
+
+// 2 to the power x, which a GPU approximates: subnormal operands and results are 0.
+inline float power_of_two(float x) {
+  const auto flushed = [](float v) { return std::fpclassify(v) == FP_SUBNORMAL ? 0.0F : v; };
+  return flushed(static_cast<float>(std::exp2(static_cast<double>(flushed(x)))));
+}
+// The larger one, of a NaN and a number the number, of zeros the positive one.
+inline float larger(float a, float b) {
+  if (a == b) return std::signbit(a) ? b : a;
+  return std::isnan(b) || b < a ? a : b;
+}
 
 template <typename T>
 Pair pair_of(float first, float second) {
@@ -104,6 +116,13 @@ void load_matrices(Pair (&pairs)[4], const T* row, emulator::Line line = TRAINSC
 }
 
 #else
+
+__device__ __forceinline__ float power_of_two(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+__device__ __forceinline__ float larger(float a, float b) { return fmaxf(a, b); }
 
 template <typename T>
 __device__ __forceinline__ Pair pair_of(float first, float second) {
