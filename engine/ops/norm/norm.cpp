@@ -321,7 +321,8 @@ OpDef layer_norm_grad_row() {
           .examples = {"[2,3,4], [2,3,4], [4]; outputs=3", "[2,3,4], [2,3,4], [3,4]; axis=1",
                        "[3,5], [3,5], [5]; outputs=2", "[0,4], [0,4], [4]; outputs=3",
                        "[3,5], [3,5], [5], [3,5]; outputs=3", "[3,5], [3,5], [5], [3,5]",
-                       "[400,100], [400,100], [100]; outputs=3"}};
+                       "[400,100], [400,100], [100]; outputs=3",
+                       "[5,520], [5,520], [520], [5,520]; outputs=3"}};
 }
 
 // ONNX has it in later opsets than the one that stages are written in, hence our domain.

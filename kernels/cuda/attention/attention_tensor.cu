@@ -42,7 +42,7 @@ __device__ __forceinline__ void soften(const AttentionSizes& sizes, const Tensor
     for (int n = 0; n < kTileColumns; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        largest[i / 2] = larger(scores[n].values[i], largest[i / 2]);
+        largest[i / 2] = maximum_number(scores[n].values[i], largest[i / 2]);
       }
     }
   } else {
@@ -54,7 +54,7 @@ __device__ __forceinline__ void soften(const AttentionSizes& sizes, const Tensor
         const int q = query + lane_row() + i / 2 * 8;
         const int k = tile.key + n * 8 + lane_column() + i % 2;
         score = is_seen(sizes, whole, q, k) ? score_of(sizes, tile, q, k, score) : -INFINITY;
-        largest[i / 2] = larger(score, largest[i / 2]);
+        largest[i / 2] = maximum_number(score, largest[i / 2]);
       }
     }
   }
@@ -64,10 +64,11 @@ __device__ __forceinline__ void soften(const AttentionSizes& sizes, const Tensor
   for (int half = 0; half < 2; ++half) {
 #pragma unroll
     for (int other = 1; other < 4; other *= 2) {
-      largest[half] = larger(__shfl_xor_sync(kWholeWarp, largest[half], other), largest[half]);
+      largest[half] =
+          maximum_number(__shfl_xor_sync(kWholeWarp, largest[half], other), largest[half]);
     }
     const float before = rows.largest[half];
-    const float now = larger(largest[half] * step, before);
+    const float now = maximum_number(largest[half] * step, before);
     factor[half] = now == before ? 1.0F : power_of_two(before - now);
     shift[half] = now == -INFINITY ? 0.0F : now;
     rows.largest[half] = now;

@@ -75,7 +75,7 @@ void run_layer_norm(const RunArgs& args) {
                           .epsilon = params.epsilon,
                           .centered = params.centered};
   with_team(layout.rows, layout.width, [&]<class Team>(Team, const Grid& grid) {
-    with_row_packs(layout.width, [&]<int kWidth>(RowPack<kWidth>) {
+    with_row_packs<kPackOf<T>>(layout.width, [&]<int kWidth>(RowPack<kWidth>) {
       launch(args.call, grid, layer_norm_rows<Team, kWidth, T>, norm);
     });
   });

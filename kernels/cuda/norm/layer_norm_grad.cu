@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "kernels/api/kernel.h"
+#include "kernels/cuda/norm/layer_norm_grad.h"
 #include "kernels/cuda/norm/norm.h"
 #include "kernels/cuda/norm/row_norm.h"
 #include "kernels/cuda/support/teams.h"
@@ -31,21 +32,6 @@ RowBlocks row_blocks(std::int64_t rows) {
 
 // Sums of a block are in shared memory where they fit, else in their place in the workspace.
 constexpr std::int64_t kMostSharedWidth = 4096;
-
-template <typename T>
-struct LayerNormGrad {
-  const T* dy;               // [rows, width]
-  const T* x;                // [rows, width]
-  const Computed<T>* scale;  // [width]
-  const T* addend;           // [rows, width], or null
-  T* dx;                     // [rows, width], may be dy, x or the addend
-  float* sums;               // [blocks, 2, width], or null: nobody asks for them
-  std::int64_t rows;
-  std::int64_t width;
-  std::int64_t rows_of_block;
-  double epsilon;
-  bool centered;
-};
 
 // A row of the gradient: where it begins, and its statistics.
 template <typename C>
@@ -92,8 +78,10 @@ template <int kWidth, typename T>
 __device__ void write_gradient_row(const LayerNormGrad<T>& a, const GradientRow<Computed<T>>& row,
                                    const Computed<T> (&row_sums)[2]) {
   using C = Computed<T>;
-  const C mean_g = a.centered ? row_sums[0] / static_cast<C>(a.width) : C{0};
-  const C mean_gx = row_sums[1] / static_cast<C>(a.width);
+  const GradientOfRow<C> gradient{
+      .inverse = row.inverse,
+      .mean_g = a.centered ? row_sums[0] / static_cast<C>(a.width) : C{0},
+      .mean_gx = row_sums[1] / static_cast<C>(a.width)};
   for (std::int64_t i = BlockTeam::rank() * kWidth; i < a.width; i += BlockTeam::size() * kWidth) {
     const auto x = row_pack<kWidth>(a.x + row.at, i);
     const auto dy = row_pack<kWidth>(a.dy + row.at, i);
@@ -103,9 +91,8 @@ __device__ void write_gradient_row(const LayerNormGrad<T>& a, const GradientRow<
     Pack<T, kWidth> result;
 #pragma unroll
     for (int k = 0; k < kWidth; ++k) {
-      const C normalized = (static_cast<C>(x.values[k]) - row.mean) * row.inverse;
-      const C g = static_cast<C>(dy.values[k]) * scale.values[k];
-      const C dx = row.inverse * (g - mean_g - normalized * mean_gx);
+      const C dx = gradient.at(static_cast<C>(dy.values[k]) * scale.values[k],
+                               (static_cast<C>(x.values[k]) - row.mean) * row.inverse);
       result.values[k] =
           static_cast<T>(a.addend == nullptr ? dx : static_cast<C>(addend.values[k]) + dx);
     }
@@ -132,9 +119,8 @@ __global__ void __launch_bounds__(kTeamThreads) layer_norm_grad_rows(const Layer
       sums[a.width + i + k] = 0.0F;
     }
   }
-  const std::int64_t begin = std::int64_t{blockIdx.x} * a.rows_of_block;
-  const std::int64_t end = begin + a.rows_of_block < a.rows ? begin + a.rows_of_block : a.rows;
-  for (std::int64_t r = begin; r < end; ++r) {
+  const RowsOfBlock<T> rows(a);
+  for (std::int64_t r = rows.begin; r < rows.end; ++r) {
     const std::int64_t at = r * a.width;
     const RowStatistics statistics =
         row_statistics<BlockTeam, kWidth>(a.x + at, a.width, a.epsilon, a.centered);
@@ -219,14 +205,19 @@ void run_layer_norm_grad(const RunArgs& args) {
   const std::int64_t blocks = row_blocks(layout.rows).count;
   const LayerNormGrad<T> grad = layer_norm_grad<T>(args, layout);
   const bool in_shared = grad.sums != nullptr && layout.width <= kMostSharedWidth;
-  const auto shared = static_cast<std::size_t>(in_shared ? 2 * layout.width : 0);
-  with_row_packs(layout.width, [&]<int kWidth>(RowPack<kWidth>) {
-    launch(args.call,
-           {.blocks = dim3(static_cast<unsigned>(blocks)),
-            .threads = dim3(threads_for_row(layout.width / kWidth)),
-            .shared_bytes = shared * sizeof(float)},
-           layer_norm_grad_rows<kWidth, T>, grad);
+  Grid grid{
+      .blocks = dim3(static_cast<unsigned>(blocks)),
+      .threads = dim3(kNormWarps * kWarp),
+      .shared_bytes = (in_shared ? 2 * static_cast<std::size_t>(layout.width) : 0) * sizeof(float)};
+  const bool held = with_lane_columns<kPackOf<T>>(layout.width, [&]<int kPacks>() {
+    launch(args.call, grid, layer_norm_grad_warps<kPackOf<T>, kPacks, T>, grad);
   });
+  if (!held) {
+    with_row_packs(layout.width, [&]<int kWidth>(RowPack<kWidth>) {
+      grid.threads = dim3(threads_for_row(layout.width / kWidth));
+      launch(args.call, grid, layer_norm_grad_rows<kWidth, T>, grad);
+    });
+  }
   if (grad.sums == nullptr) return;
   launch(args.call,
          {.blocks = team_blocks(2 * layout.width, kSumColumns),

@@ -50,15 +50,15 @@ __device__ void put_row_pack(T* row, std::int64_t i, const Pack<T, kWidth>& pack
   for (int k = 0; k < kWidth; ++k) row[i + k] = pack.values[k];
 }
 
-// Calls run(width) with how many elements of a row a thread works on at a time: 4 where rows are
-// whole packs. Where operands begin changes no sum's order.
+// Calls run(width) with how many elements of a row a thread works on at a time: kMost where rows
+// are whole packs. Where operands begin changes no sum's order.
 template <int kWidthOfPacks>
 struct RowPack {
   static constexpr int kWidth = kWidthOfPacks;
 };
-template <class Run>
+template <int kMost = kPackWidth, class Run>
 void with_row_packs(std::int64_t width, Run run) {
-  if (width % kPackWidth == 0) return run(RowPack<kPackWidth>{});
+  if (width % kMost == 0) return run(RowPack<kMost>{});
   run(RowPack<1>{});
 }
 
@@ -67,8 +67,23 @@ struct RowStatistics {
   double inverse;  // 1 / sqrt(variance + epsilon)
 };
 
-// One pass over the row: sums of x - shift and its square, where the shift is an element of the
-// row, so that nothing cancels. A row that is not centered has the mean 0.
+// sums += {d, d d}
+__device__ inline void add_deviation(double d, double (&sums)[2]) {
+  sums[0] += d;
+  sums[1] = std::fma(d, d, sums[1]);
+}
+// Of the sums of a row's x - shift and its square. A row that is not centered has the mean 0.
+__device__ inline RowStatistics statistics_of_sums(const double (&sums)[2], double shift,
+                                                   std::int64_t width, double epsilon,
+                                                   bool centered) {
+  const double n = static_cast<double>(width);
+  const double mean = centered ? sums[0] / n : 0.0;
+  const double variance = sums[1] / n - mean * mean;
+  // `variance > 0` would lose a NaN.
+  return {shift + mean, 1.0 / std::sqrt((variance < 0.0 ? 0.0 : variance) + epsilon)};
+}
+
+// One pass over the row. The shift is an element of the row, so that nothing cancels.
 template <class Team, int kWidth, typename T>
 __device__ RowStatistics row_statistics(const T* x, std::int64_t width, double epsilon,
                                         bool centered) {
@@ -79,17 +94,11 @@ __device__ RowStatistics row_statistics(const T* x, std::int64_t width, double e
     const auto pack = row_pack<kWidth>(x, i);
 #pragma unroll
     for (int k = 0; k < kWidth; ++k) {
-      const double d = static_cast<double>(pack.values[k]) - shift;
-      sums[0] += d;
-      sums[1] = std::fma(d, d, sums[1]);
+      add_deviation(static_cast<double>(pack.values[k]) - shift, sums);
     }
   }
   Team::sums(sums);
-  const double n = static_cast<double>(width);
-  const double mean = centered ? sums[0] / n : 0.0;
-  const double variance = sums[1] / n - mean * mean;
-  // `variance > 0` would lose a NaN.
-  return {shift + mean, 1.0 / std::sqrt((variance < 0.0 ? 0.0 : variance) + epsilon)};
+  return statistics_of_sums(sums, shift, width, epsilon, centered);
 }
 
 }  // namespace trainscope::cuda

@@ -2,10 +2,10 @@
 // alone, so that every run and every GPU gives the same bits.
 //
 // The input is walked as kept axes times reduced axes times columns. Reads the input once, 16 bytes
-// an instruction for f32 where it lies so, and writes the results once; a reduction whose results
-// are few is cut into chunks, whose partial results (8 bytes each, of f64) are written and read
-// once more. Which thread joins which elements, and in which order, does not depend on how they are
-// read.
+// an instruction where it lies so (8 of two-byte elements side by side), and writes the results
+// once; a reduction whose results are few is cut into chunks, whose partial results (8 bytes each,
+// of f64) are written and read once more. Which thread joins which elements, and in which order,
+// does not depend on how they are read.
 #pragma once
 
 #include <algorithm>
@@ -27,10 +27,12 @@ inline constexpr std::int64_t kEnoughBlocks = 512;    // from which on a reducti
 inline constexpr std::int64_t kChunkElements = 4096;  // of the input, at least, in a chunk
 
 struct ReducePlan : ReduceLayout {
+  int width = 1;            // columns that one thread joins
   std::int64_t chunks = 1;  // of the reduced places
 };
 
-ReducePlan reduce_plan(const Shape& input, const ReduceParams& params);
+// A thread joins `most_width` columns, kPackWidth or one, as many as rows are whole multiples of.
+ReducePlan reduce_plan(const Shape& input, const ReduceParams& params, int most_width);
 
 // What a launch knows of the plan.
 struct ReduceWalk {
@@ -45,14 +47,9 @@ struct ReduceWalk {
   std::uint32_t share = 0;  // reduced places of a chunk
   std::int64_t outputs = 0;
 
-  // `width` columns are a thread's; packs of the input may begin at its address.
-  ReduceWalk(const ReducePlan& plan, int width, bool aligned);
+  // Packs of the input may begin at its address.
+  ReduceWalk(const ReducePlan& plan, bool aligned);
 };
-
-// Of the columns that one thread joins.
-inline int column_width(const ReducePlan& plan) {
-  return plan.columns > 1 && plan.columns % kPackWidth == 0 ? kPackWidth : 1;
-}
 
 // One block's part: a kept place, a chunk of its reduced places, and with columns 32 threads' share
 // of these.
@@ -243,8 +240,8 @@ Support supports_reduction(const PrepareArgs& args);
 
 template <class P>
 Prepared prepare_reduction(const PrepareArgs& args) {
-  auto plan = std::make_shared<const ReducePlan>(
-      reduce_plan(args.inputs[0].shape(), std::get<ReduceParams>(args.params)));
+  auto plan = std::make_shared<const ReducePlan>(reduce_plan(
+      args.inputs[0].shape(), std::get<ReduceParams>(args.params), kPackOf<typename P::Element>));
   const std::int64_t partial = plan->chunks > 1 ? plan->chunks * plan->outputs() : 0;
   return {.workspace_bytes = static_cast<std::size_t>(partial) * sizeof(typename P::Accumulated),
           .state = plan};
@@ -259,13 +256,17 @@ void run_reduction(const RunArgs& run) {
   const auto* x = run.inputs[0].as<const typename P::Element>();
   auto* y = run.outputs[0].as<typename P::Result>();
   auto* partial = static_cast<typename P::Accumulated*>(run.workspace);
-  const int width = column_width(plan);
-  const ReduceWalk walk(plan, width, takes_packs(x));
+  constexpr int kMostWidth = kPackOf<typename P::Element>;
+  const bool widest = plan.width == kMostWidth && kMostWidth != kPackWidth;
+  const ReduceWalk walk(plan,
+                        widest ? takes_packs<typename P::Element, kMostWidth>(x) : takes_packs(x));
   const Grid grid{.blocks = walk.kept.items * walk.column_blocks * walk.chunks,
                   .threads = kReduceThreads};
   constexpr std::uint32_t kShortRow = 1024;
-  if (plan.columns > 1 && width == 1) {
+  if (plan.columns > 1 && plan.width == 1) {
     launch(run.call, grid, reduce_columns<1, P>, walk, x, y, partial);
+  } else if (plan.columns > 1 && widest) {
+    launch(run.call, grid, reduce_columns<kMostWidth, P>, walk, x, y, partial);
   } else if (plan.columns > 1) {
     launch(run.call, grid, reduce_columns<kPackWidth, P>, walk, x, y, partial);
   } else if (plan.chunks == 1 && walk.reduced_count <= kShortRow) {

@@ -44,7 +44,7 @@ inline float power_of_two(float x) {
   return flushed(static_cast<float>(std::exp2(static_cast<double>(flushed(x)))));
 }
 // The larger one, of a NaN and a number the number, of zeros the positive one.
-inline float larger(float a, float b) {
+inline float maximum_number(float a, float b) {
   if (a == b) return std::signbit(a) ? b : a;
   return std::isnan(b) || b < a ? a : b;
 }
@@ -122,7 +122,7 @@ __device__ __forceinline__ float power_of_two(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
 }
-__device__ __forceinline__ float larger(float a, float b) { return fmaxf(a, b); }
+__device__ __forceinline__ float maximum_number(float a, float b) { return fmaxf(a, b); }
 
 template <typename T>
 __device__ __forceinline__ Pair pair_of(float first, float second) {

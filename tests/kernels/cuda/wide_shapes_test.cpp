@@ -147,6 +147,23 @@ TEST_CASE("cuda wide shapes: rows that a block normalises, and sums of many rows
   check_example("LogSoftmaxGrad", "[2,1025], [2,1025]");
 }
 
+TEST_CASE("cuda wide shapes: rows that a warp holds") {
+  check_example("LayerNormalizationGrad", "[70,768], [70,768], [768]; outputs=3");
+  check_example("LayerNormalizationGrad", "[9,1024], [9,1024], [1024], [9,1024]; outputs=3");
+  check_example("LayerNormalizationGrad", "[3,264], [3,264], [264]");
+  check_example("LayerNormalizationGrad", "[1,8], [1,8], [8]; outputs=2");
+  check_example("RMSNormalizationGrad", "[45,392], [45,392], [392]; outputs=2");
+}
+
+TEST_CASE("cuda wide shapes: columns of two-byte elements that are summed by eights and fours") {
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    check_example("ReduceSumWide", "[300,72], i64[1]={0}; keepdims=0", type);
+    check_example("ReduceSumWide", "[300,76], i64[1]={0}; keepdims=0", type);
+    check_example("ReduceSum", "[3,40,1032], i64[2]={0,1}", type);
+    check_example("ReduceMean", "[700,8]; axes={0}", type);
+  }
+}
+
 TEST_CASE("cuda wide shapes: channels in parts") {
   check_example("BatchNormalization",
                 "[5,3,40,41], [3], [3], [3], [3]>0; training_mode=1 outputs=3");
