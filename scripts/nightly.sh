@@ -37,7 +37,7 @@ window() {
   local tests=(gui_budget_test gui_data_test gui_draw_test gui_panels_test gui_platform_test gui_ui_test gui_views_test
                gui_workbench_test)
   cmake --preset asan && cmake --build --preset asan -j "$jobs" --target trainscope "${tests[@]}" &&
-    TRAINSCOPE_DAMAGED_RUNS=2000 ctest --preset asan -j "$jobs" -L gui -E '^gui\.' &&
+    TRAINSCOPE_DAMAGED_RUNS=2000 ctest --preset asan -j "$jobs" -L 'gui|processes' -E '^gui\.' &&
     cmake --preset tsan && cmake --build --preset tsan -j "$jobs" --target trainscope gui_budget_test &&
     ctest --preset tsan -R '^gui_budget'
 }

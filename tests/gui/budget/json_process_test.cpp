@@ -25,7 +25,7 @@ void wait_for_end(JsonProcess& process) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("gui");
+TEST_SUITE_BEGIN("processes");
 
 TEST_CASE("json process: an answer, an error's words, and a program that is not there") {
   const TemporaryFolder folder;

@@ -41,7 +41,7 @@ void check_same(const Json& printed, const PlanOutcome& outcome) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("gui");
+TEST_SUITE_BEGIN("processes");
 
 TEST_CASE("step planner: without recomputation the plan is the run's, place by place") {
   const TemporaryFolder folder;

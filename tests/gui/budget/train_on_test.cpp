@@ -20,7 +20,7 @@ using Words = std::vector<std::string>;
 
 }  // namespace
 
-TEST_SUITE_BEGIN("gui");
+TEST_SUITE_BEGIN("processes");
 
 TEST_CASE("train on: a plan as flags") {
   CHECK(plan_flags({.level = PlanLevel::kNone}, "p") == Words{"--recompute", "none"});

@@ -52,7 +52,7 @@ const std::string kHello = "printf '{\"kind\":\"hello\",\"protocol\":1}\\n' >&3;
 
 }  // namespace
 
-TEST_SUITE_BEGIN("gui");
+TEST_SUITE_BEGIN("processes");
 
 TEST_CASE("worker process: every plan uses the bytes it said, where it said, and trains the same") {
   const TemporaryFolder whole_folder;

@@ -34,7 +34,8 @@ void ask(WindowDriver& window) {
 
 TEST_SUITE_BEGIN("gui");
 
-TEST_CASE("advice: levers are those of `advise --json`; a press sets one or copies its words") {
+TEST_CASE("advice: levers are those of `advise --json`; a press sets one or copies its words" *
+          doctest::test_suite("processes")) {
   const trainscope::test::TemporaryFolder folder;
   trainscope::test::recorded_run(folder, 4, {"--profile", "steps=2:4"});
   const std::string run = (folder / "run").string();

@@ -58,7 +58,8 @@ int check_numbers(BudgetWindow& panel) {
 
 TEST_SUITE_BEGIN("gui");
 
-TEST_CASE("budget panel: what it shows is what `plan RUN` prints, at every level and budget") {
+TEST_CASE("budget panel: what it shows is what `plan RUN` prints, at every level and budget" *
+          doctest::test_suite("processes")) {
   const TemporaryFolder folder;
   recorded_run(folder, 1);
   BudgetWindow panel(folder / "run");
@@ -221,7 +222,8 @@ TEST_CASE("budget panel: the command line of the plan") {
                     (folder / "run").string()));
 }
 
-TEST_CASE("budget panel: make it fit in 90 %, and train on: click, word, Enter, click") {
+TEST_CASE("budget panel: make it fit in 90 %, and train on: click, word, Enter, click" *
+          doctest::test_suite("processes")) {
   const TemporaryFolder folder;
   recorded_run(folder, kFirstSteps);
   BudgetWindow panel(folder / "run");

@@ -39,7 +39,7 @@ std::vector<pid_t> children() {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("gui");
+TEST_SUITE_BEGIN("processes");
 
 TEST_CASE(
     "budget panel: twenty steps by its button, under every plan, are the steps of a run "

@@ -186,7 +186,7 @@ std::filesystem::path recorded(const TemporaryFolder& folder, const char* model,
   return folder / "run";
 }
 
-TEST_SUITE_BEGIN("gui");
+TEST_SUITE_BEGIN("processes");
 
 TEST_CASE("twins: numbers of all panels, of a run of a text model that recomputes") {
   const TemporaryFolder folder;

@@ -193,7 +193,7 @@ TEST_CASE("walk: where did my Gelu go?") {
   }
 }
 
-TEST_CASE("walk: make it fit in 60 % and train on") {
+TEST_CASE("walk: make it fit in 60 % and train on" * doctest::test_suite("processes")) {
   using Words = std::vector<std::string>;
   struct Kind {
     Words model;
