@@ -1,4 +1,4 @@
-// Scaled dot products of heads, also where several query heads share a key head.
+// Scaled dot products of heads.
 #include "engine/models/attention.h"
 
 #include <cmath>
@@ -30,27 +30,23 @@ ValueName by_head(PlainBuilder& b, std::string_view label, const ValueName& x,
   return b.node("Transpose", label, {heads}, {{"perm", order}});
 }
 
-// The rows of the query heads that share a key head lie one below the other: one matmul for all of
-// them, and nothing is repeated. [B, heads, T, x] and [B, key_heads, heads / key_heads * T, x] are
-// the same bytes.
+ValueName repeated_heads(PlainBuilder& b, const std::string& label, const ValueName& x,
+                         const HeadLayout& layout, std::int64_t times) {
+  if (times == 1) return x;
+  const ValueName one = b.node("Unsqueeze", label + "_one", {x, b.ints({2})});
+  const ValueName all = b.node("Expand", label + "_all", {one, b.ints({1, 1, times, 1, 1})});
+  return b.node("Reshape", label + "_shared", {all, b.ints({0, layout.heads, -1, layout.size})});
+}
+
 ValueName attend(PlainBuilder& b, const Attention& attention, const QueryKeyValue& inputs) {
-  const bool shared = attention.key_heads != attention.heads;
-  const auto reshaped = [&](std::string_view label, const ValueName& x, const Ints& dims) {
-    return shared ? b.node("Reshape", label, {x, b.ints(dims)}) : x;
-  };
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(attention.size)));
   // The queries are fewer than the scores: scaling them is cheaper.
   const ValueName scaled = b.node("Mul", "query_scaled", {inputs.query, b.number(scale)});
-  const ValueName rows =
-      reshaped("query_rows", scaled, {0, attention.key_heads, -1, attention.size});
-  ValueName scores = b.node("MatMul", "scores", {rows, inputs.key});
-  scores = reshaped("scores_by_head", scores, {0, attention.heads, -1, 0});  // [B, heads, T, T]
+  ValueName scores = b.node("MatMul", "scores", {scaled, inputs.key});  // [B, heads, T, T]
   if (!attention.mask.empty()) scores = b.node("Add", "masked", {scores, attention.mask});
   ValueName weights = b.node("Softmax", "weights", {scores}, {{"axis", std::int64_t{-1}}});
   weights = dropout(b, "weights_drop", weights, attention.dropout);
-  weights = reshaped("weight_rows", weights, {0, attention.key_heads, -1, 0});
-  ValueName mixed = b.node("MatMul", "mixed", {weights, inputs.value});
-  mixed = reshaped("mixed_by_head", mixed, {0, attention.heads, -1, attention.size});
+  const ValueName mixed = b.node("MatMul", "mixed", {weights, inputs.value});
   const ValueName by_token = b.node("Transpose", "by_token", {mixed}, {{"perm", Ints{0, 2, 1, 3}}});
   return b.node("Reshape", "joined", {by_token, b.ints({0, 0, attention.heads * attention.size})});
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "engine/models/plain_builder.h"
@@ -26,17 +27,21 @@ struct HeadLayout {
 ValueName by_head(PlainBuilder& b, std::string_view label, const ValueName& x,
                   const HeadLayout& layout);
 
+// [B, heads / times, T, size] -> [B, heads, T, size]: each head `times` times in a row, for as many
+// heads of queries that share it.
+ValueName repeated_heads(PlainBuilder& b, const std::string& label, const ValueName& x,
+                         const HeadLayout& layout, std::int64_t times);
+
 struct Attention {
-  std::int64_t heads = 0;      // of queries
-  std::int64_t key_heads = 0;  // of keys and values: heads / key_heads queries share one
-  std::int64_t size = 0;       // of a head
-  double dropout = 0.0;        // of the weights
-  ValueName mask = {};         // added to the scores [B, heads, T, T]; empty: none
+  std::int64_t heads = 0;
+  std::int64_t size = 0;  // of a head
+  double dropout = 0.0;   // of the weights
+  ValueName mask = {};    // added to the scores [B, heads, T, T]; empty: none
 };
 struct QueryKeyValue {
   ValueName query;  // [B, heads, T, size]
-  ValueName key;    // [B, key_heads, size, T]
-  ValueName value;  // [B, key_heads, T, size]
+  ValueName key;    // [B, heads, size, T]
+  ValueName value;  // [B, heads, T, size]
 };
 // softmax(query key / sqrt(size) + mask) value, as [B, T, heads * size].
 ValueName attend(PlainBuilder& b, const Attention& attention, const QueryKeyValue& inputs);

@@ -114,15 +114,11 @@ class Bert {
     const ValueName q = linear(path + ".self.query", x, width(), width());
     const ValueName k = linear(path + ".self.key", x, width(), width());
     const ValueName v = linear(path + ".self.value", x, width(), width());
-    const ValueName mixed = attend(b_,
-                                   {.heads = sizes_.heads,
-                                    .key_heads = sizes_.heads,
-                                    .size = size,
-                                    .dropout = sizes_.dropout,
-                                    .mask = mask_},
-                                   {.query = by_head(b_, "query", q, rows),
-                                    .key = by_head(b_, "key", k, columns),
-                                    .value = by_head(b_, "value", v, rows)});
+    const ValueName mixed =
+        attend(b_, {.heads = sizes_.heads, .size = size, .dropout = sizes_.dropout, .mask = mask_},
+               {.query = by_head(b_, "query", q, rows),
+                .key = by_head(b_, "key", k, columns),
+                .value = by_head(b_, "value", v, rows)});
     return linear(path + ".output.dense", mixed, width(), width());
   }
 

@@ -120,15 +120,18 @@ class Llama {
     const ValueName q = by_head(b_, "query", linear(path + ".q_proj", x, {d, d}), queries);
     const ValueName k = by_head(b_, "key", linear(path + ".k_proj", x, {d, key_width}), keys);
     const ValueName v = by_head(b_, "value", linear(path + ".v_proj", x, {d, key_width}), keys);
+    const ValueName key_rows = shared("key", rotated("key", k));
     const ValueName key_columns =
-        b_.node("Transpose", "key_columns", {rotated("key", k)}, {{"perm", Ints{0, 1, 3, 2}}});
-    const ValueName mixed = attend(b_,
-                                   {.heads = sizes_.heads,
-                                    .key_heads = sizes_.key_heads,
-                                    .size = sizes_.head(),
-                                    .mask = mask_},
-                                   {.query = rotated("query", q), .key = key_columns, .value = v});
+        b_.node("Transpose", "key_columns", {key_rows}, {{"perm", Ints{0, 1, 3, 2}}});
+    const ValueName mixed =
+        attend(b_, {.heads = sizes_.heads, .size = sizes_.head(), .mask = mask_},
+               {.query = rotated("query", q), .key = key_columns, .value = shared("value", v)});
     return linear(path + ".o_proj", mixed, {d, d});
+  }
+
+  ValueName shared(const std::string& label, const ValueName& x) {
+    return repeated_heads(b_, label, x, {.heads = sizes_.heads, .size = sizes_.head()},
+                          sizes_.heads / sizes_.key_heads);
   }
 
   // [B, heads, T, size]: element i of a head is rotated with element i + size / 2, by an angle

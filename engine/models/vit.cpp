@@ -120,11 +120,10 @@ class Vit {
     const ValueName q = projection(path + ".query", x);
     const ValueName k = projection(path + ".key", x);
     const ValueName v = projection(path + ".value", x);
-    const ValueName mixed =
-        attend(b_, {.heads = sizes_.heads, .key_heads = sizes_.heads, .size = size},
-               {.query = by_head(b_, "query", q, rows),
-                .key = by_head(b_, "key", k, columns),
-                .value = by_head(b_, "value", v, rows)});
+    const ValueName mixed = attend(b_, {.heads = sizes_.heads, .size = size},
+                                   {.query = by_head(b_, "query", q, rows),
+                                    .key = by_head(b_, "key", k, columns),
+                                    .value = by_head(b_, "value", v, rows)});
     return projection(path + ".out_proj", mixed);
   }
 

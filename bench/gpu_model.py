@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""Step times of g1 to g5 on an NVIDIA H200 as a model has them: nothing is run.
+
+    bench/gpu_model.py [g1 .. g5] [--name h200-modelled] [--programs build/release/bin]
+
+A step is its calls one behind the other, as `trainscope inspect MODEL --calls` lists them with FLOPs
+and bytes, each the longer of its FLOPs at the rate of its kind and its bytes at that of the memory, and
+the launch of a node of a CUDA graph. Rates are stated beforehand, in three columns: what an
+H200 reached in single kernels (docs/performance.md, "On a GPU"), what is expected of a step, and what
+would disappoint. Kernels of a GPU that read an operand again, or that wait, take longer than this.
+"""
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import measure
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "gpu"))
+from workloads import WORKLOADS  # noqa: E402  (its folder is not a package)
+
+# FLOP/s of matmuls in bf16, of attention on tensor cores and of convolutions in f32; bytes/s; s a call.
+RATES = {
+    "reached": {"matmul": 735e12, "attention": 270e12, "convolution": 51e12, "bytes": 4.68e12,
+                "launch": 0.48e-6},
+    "expected": {"matmul": 650e12, "attention": 150e12, "convolution": 25e12, "bytes": 4.3e12,
+                 "launch": 0.65e-6},
+    "least": {"matmul": 500e12, "attention": 75e12, "convolution": 12e12, "bytes": 3.0e12,
+              "launch": 2e-6},
+}
+KINDS = {"MatMul": "matmul", "BatchMatMul": "matmul", "Gemm": "matmul", "MatMulAdd": "matmul",
+         "Attention": "attention", "AttentionGrad": "attention"}
+# Flags of `trainscope model`, and of the step.
+MODELS = {
+    "g1": ["gpt2", "--vocab", "50304"],
+    "g2": ["gpt2", "--size", "355M", "--vocab", "50304"],
+    "g3": ["bert", "--size", "large", "--vocab", "30528"],
+    "g4": ["llama"],
+    "g5": ["resnet", "--size", "50"],
+}
+OPS_SHOWN = 6
+
+
+def kind_of(call):
+    if call["op"].startswith("Conv"):
+        return "convolution"
+    return KINDS.get(call["op"])
+
+
+def seconds_of(call, rates):
+    kind = kind_of(call)
+    arithmetic = call["flops"] / rates[kind] if kind else 0.0
+    return rates["launch"] + max(arithmetic, (call["bytes_read"] + call["bytes_written"]) / rates["bytes"])
+
+
+def by_op(calls, rates):
+    """Milliseconds by op, the longest first."""
+    found = {}
+    for call in calls:
+        found[call["op"]] = found.get(call["op"], 0.0) + 1e3 * seconds_of(call, rates)
+    return sorted(found.items(), key=lambda item: -item[1])
+
+
+def step_flags(name):
+    sizes = WORKLOADS[name]
+    flags = ["--batch", str(sizes["batch"]), "--precision", "bf16", "--optimizer", sizes["optimizer"]]
+    if sizes.get("length"):
+        flags += ["--seq", str(sizes["length"])]
+    if sizes["optimizer"] == "sgd":
+        flags += ["--momentum", "0.9"]
+    return flags
+
+
+def program(options, *words):
+    done = subprocess.run([str(options.programs / "trainscope"), *words], capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"trainscope {' '.join(words)}: {done.stderr}")
+    return done.stdout
+
+
+def modelled(options, name, folder):
+    model = str(Path(folder) / f"{name}.onnx")
+    program(options, "model", *MODELS[name], "-o", model, "-q")
+    found = json.loads(program(options, "inspect", model, "--calls", *step_flags(name), "--json"))
+    calls = [call for call in found["calls"] if call["kind"] == "kernel"]
+    ms = {which: 1e3 * sum(seconds_of(call, rates) for call in calls) for which, rates in RATES.items()}
+    batch, length = WORKLOADS[name]["batch"], WORKLOADS[name].get("length", 1)
+    return {"workload": name, "model": " ".join(MODELS[name]), "flags": " ".join(step_flags(name)),
+            "calls": len(calls), "tflop": sum(call["flops"] for call in calls) / 1e12, "ms": ms,
+            "per_second": 1e3 * batch * length / ms["expected"],
+            "ops": by_op(calls, RATES["expected"])}
+
+
+def body_of(results):
+    rates = measure.table(
+        ["rates", *RATES], [[what, *(f"{RATES[which][what]:.3g}" for which in RATES)]
+                            for what in RATES["expected"]])
+    steps = measure.table(
+        ["workload", "`trainscope model`", "step", "calls", "TFLOP", *(f"{which}, ms" for which in RATES),
+         "tokens or images/s, expected"],
+        [[r["workload"], r["model"], r["flags"], r["calls"], f"{r['tflop']:.2f}",
+          *(f"{r['ms'][which]:.1f}" for which in RATES), f"{r['per_second']:.0f}"] for r in results])
+    goes = measure.table(
+        ["workload", "where the expected milliseconds go"],
+        [[r["workload"], ", ".join(f"{op} {ms:.1f}" for op, ms in r["ops"][:OPS_SHOWN])]
+         for r in results])
+    return ("Modelled, not run on a GPU. FLOP/s by kind of call, bytes/s of the memory, seconds a "
+            f"call:\n\n{rates}\n\n{steps}\n\n{goes}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(MODELS))
+    parser.add_argument("--name", default="h200-modelled", help="of the files: DATE-NAME.md")
+    parser.add_argument("--programs", type=Path, default=measure.ROOT / "build/release/bin")
+    parser.add_argument("--out", type=Path, default=measure.RESULTS)
+    options = parser.parse_args()
+    for name in set(options.workloads) - set(MODELS):
+        parser.error(f"there is no workload '{name}': {', '.join(MODELS)}")
+    with tempfile.TemporaryDirectory() as folder:
+        results = [modelled(options, name, folder) for name in options.workloads or MODELS]
+    measure.write_report(options.name, "Step times on an NVIDIA H200, as a model has them",
+                         body_of(results), {"rates": RATES, "results": results}, options.out)
+
+
+if __name__ == "__main__":
+    main()
