@@ -22,7 +22,7 @@ from pathlib import Path
 
 from workloads import WORKLOADS
 
-ROW = re.compile(r"(?P<status>ok|FAILED)\s+(?P<op>\S+)\s+(?P<type>b?f\d+|u?int\d+|bool)\s+(?P<kernel>\S+)"
+ROW = re.compile(r"(?P<status>ok|FAIL)\s+(?P<op>\S+)\s+(?P<type>b?f\d+|u?int\d+|bool)\s+(?P<kernel>\S+)"
                  r"\s+(?P<examples>\d+)\s+(?P<failed>\d+)\s+(?P<worst>\S+)")
 # Of 16 bits, attention of these widths of a head runs on tensor cores.
 HEAD_WIDTHS = (64, 100, 128)
@@ -35,16 +35,21 @@ class Programs:
         self.args, self.scratch, self.failed = args, scratch, False
         self.runs = 0
 
-    def call(self, program, *words):
-        """What the program printed; None where it failed, and a line that says so."""
+    def printed_by(self, program, *words):
+        """What the program printed, and whether it did well; if not, a line says so."""
         command = [str(self.args.programs / program), *map(str, words)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
-            return done.stdout
+            return done.stdout, True
         self.failed = True
         tell("error", what=" ".join([program, *map(str, words)]),
              error=f"exit code {done.returncode}: {(done.stderr or done.stdout)[-600:]}")
-        return None
+        return done.stdout, False
+
+    def call(self, program, *words):
+        """What the program printed; None where it failed."""
+        printed, well = self.printed_by(program, *words)
+        return printed if well else None
 
     def trainscope(self, *words):
         printed = self.call("trainscope", *words, "--json")
@@ -57,7 +62,7 @@ class Programs:
         return path
 
     def train(self, model, *words, device=None):
-        """A training of 12 steps: its JSON, with the steps' times in ms and losses beside."""
+        """A training: its JSON, with the steps' times in ms and losses beside."""
         self.runs += 1
         run = self.scratch / f"run-{self.runs}"
         result = self.trainscope("train", model, "--data", "synthetic", "--seed", 1, "--device",
@@ -76,10 +81,12 @@ def tell(kind, **values):
 
 
 def self_test(programs):
-    printed = programs.call("device_self_test", "--device", programs.args.device,
-                            *(("--op", "Gelu") if programs.args.toy else ()))
-    rows = [match.groupdict() for match in map(ROW.match, (printed or "").splitlines()) if match]
+    printed, _ = programs.printed_by("device_self_test", "--device", programs.args.device,
+                                     *(("--op", "Gelu") if programs.args.toy else ()))
+    rows = [match.groupdict() for match in map(ROW.match, printed.splitlines()) if match]
     if not rows:
+        programs.failed = True
+        tell("error", what="device_self_test", error=f"no row in what it printed: {printed[-600:]}")
         return
     tell("self_test", rows=len(rows), examples=sum(int(row["examples"]) for row in rows),
          failed=sum(int(row["failed"]) for row in rows),
@@ -149,7 +156,7 @@ def tell_time(programs, workload, words, batch, length, precision):
         return
     times = result["step_times"][2 if toy else 4:]
     middle = statistics.median(times)
-    tell("ours", workload=workload, precision=precision, batch=batch, length=length, toy=toy,
+    tell("ours", workload=f"toy {workload}" if toy else workload, precision=precision, batch=batch, length=length,
          step_ms=middle, step_ms_min=min(times), step_ms_max=max(times),
          samples_per_s=round(1e3 * batch / middle, 2),
          tokens_per_s=round(1e3 * batch * length / middle, 1) if length else None,
@@ -171,8 +178,8 @@ def tell_ops(programs, workload, *words):
         ms = sum(row["ms"] for row in rows)
         tell("ours_op", workload=" ".join(map(str, (workload, *words))), op=name, phase=phase,
              kernel=kernel, calls=len(rows), ms=round(ms, 4),
-             tflops=round(sum(row["kernel_flops"] for row in rows) / ms / 1e9, 2),
-             gb_per_s=round(sum(row["kernel_bytes"] for row in rows) / ms / 1e6, 1))
+             tflops=round(sum(row["kernel_flops"] for row in rows) / max(ms, 1e-6) / 1e9, 2),
+             gb_per_s=round(sum(row["kernel_bytes"] for row in rows) / max(ms, 1e-6) / 1e6, 1))
 
 
 def ours(programs):

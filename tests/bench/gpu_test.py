@@ -11,6 +11,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+import gpu_model  # noqa: E402  (its folder is not a package)
+
 SCRIPT = ROOT / "scripts/gpu.sh"
 
 
@@ -40,7 +43,8 @@ esac
 """
 SELF_TEST = """#!/bin/bash
 echo 'ok   Gelu                 bf16  gelu      7      0       0.0100'
-echo 'FAILED Attention          f16   attention 15     2       2.5000'
+echo 'FAIL Attention            f16   attention 15     2       2.5000'
+exit 1
 """
 
 
@@ -60,11 +64,12 @@ def write_bundle(bundle):
 
 def check_ours(lines):
     """The lines of the stages self_test and ours, of the programs above."""
-    total, row = lines["self_test"]
+    error, total, row = lines["self_test"]
+    assert error["kind"] == "error" and "exit code 1" in error["error"], "what failed is told beside"
     assert total == {"kind": "self_test", "rows": 2, "examples": 22, "failed": 2, "worst_of_limit": 2.5}, total
     assert row["op"] == "Attention" and row["failed"] == 2 and row["type"] == "f16", row
     step, op = lines["ours"]
-    assert step["workload"] == "g1" and step["step_ms"] == 12.5 and step["peak_mib"] == 1.0, step
+    assert step["workload"] == "toy g1" and step["step_ms"] == 12.5 and step["peak_mib"] == 1.0, step
     assert op["calls"] == 2 and op["tflops"] == 2.0 and op["gb_per_s"] == 6.0, op
 
 
@@ -86,7 +91,7 @@ def check_stages(folder):
     assert len(errors) == 3 and all("exit code 3: why" in line["error"] for line in errors), errors
     assert stages["train"]["lines"][0]["kind"] == "absent", "a stage without programs is said"
     shown = (results / "gpu.md").read_text(encoding="utf-8")
-    assert "| g1 | bf16 | 2 | 32 | 12.5 |" in shown and "no program trainscope" in shown, shown
+    assert "| toy g1 | bf16 | 2 | 32 | 12.5 |" in shown and "no program trainscope" in shown, shown
     with tarfile.open(results / "gpu.tar.gz") as packed:
         assert "./verify.log" in packed.getnames()
     again = run(*words, "--bundle", bundle, "self_test", "verify", "train")
@@ -99,13 +104,28 @@ def check_time(folder):
     write_bundle(bundle)
     write_program(bundle, "trainscope", TRAINSCOPE.replace("bench)", "bench) sleep 300;"))
     done = run(results, "--work", folder / "slow-work", "--bundle", bundle, "--device", "cpu", "--seconds",
-               "121", "--limit", "2", "ours", "verify")
+               "121", "--limit", "5", "ours")
     assert "ours: exit code 124" in done.stdout, done.stdout
     found = json.loads((results / "gpu.json").read_text(encoding="utf-8"))
     assert [line["kind"] for line in found["stages"]["ours"]["lines"]] == ["ours"], "what it printed counts"
     left_out = run(results, "--work", folder / "no-work", "--bundle", bundle, "--seconds", "9",
                    "self_test")
     assert "self_test: left out" in left_out.stdout, left_out.stdout
+
+
+def check_model():
+    """Modelled times by hand: a call is bound by its arithmetic, or by its bytes."""
+    rates = {"matmul": 2e12, "attention": 1e12, "convolution": 5e11, "bytes": 1e9, "launch": 1e-6}
+    bound = {"op": "MatMul", "flops": 4e9, "bytes_read": 1e6, "bytes_written": 5e5}
+    assert abs(gpu_model.seconds_of(bound, rates) - 2.001e-3) < 1e-12
+    moved = {"op": "Gelu", "flops": 4e12, "bytes_read": 2e6, "bytes_written": 1e6}
+    assert abs(gpu_model.seconds_of(moved, rates) - 3.001e-3) < 1e-12, "other kinds are bound by bytes"
+    grad = {"op": "ConvGradInput", "flops": 1e9, "bytes_read": 0, "bytes_written": 0}
+    assert abs(gpu_model.seconds_of(grad, rates) - 2.001e-3) < 1e-12
+    names = [op for op, _ in gpu_model.by_op([bound, moved, bound], rates)]
+    assert names == ["MatMul", "Gelu"], "two of 2 ms before one of 3"
+    assert gpu_model.step_flags("g5")[-2:] == ["--momentum", "0.9"]
+    assert "--seq" in gpu_model.step_flags("g1") and "--seq" not in gpu_model.step_flags("g5")
 
 
 def check_arguments(folder):
@@ -117,6 +137,7 @@ def check_arguments(folder):
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        check_model()
         check_arguments(folder)
         check_stages(folder)
         check_time(folder)

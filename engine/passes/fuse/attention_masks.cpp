@@ -28,13 +28,14 @@ ValueId AttentionSearch::without_bias(NodeId add) {
     return kNoValue;
   }
   const ValueId bias = match_.input(add, 1 - scores);
+  std::string why = why_gradient(bias, "bias");
   if (const std::optional<double> fill = masks_.fill(bias, whole);
-      fill && leaves_no_weight(*fill)) {
+      why.empty() && fill && leaves_no_weight(*fill)) {
     add_causal({.fill = *fill, .scale = found_.scale, .bias = bias});
   } else if (found_.scale != 1.0) {
     give_up("the scores are scaled after a bias");
     return kNoValue;
-  } else if (std::string why = why_gradient(bias, "bias"); !why.empty()) {
+  } else if (!why.empty()) {
     give_up(std::move(why));
     return kNoValue;
   } else {

@@ -11,8 +11,9 @@
 namespace trainscope {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 26;  // of a value: 8192 tokens squared
-constexpr int kMostNodes = 64;                                 // that compute a mask
+// Of a value: 4096 tokens squared, which is half of what `evaluate` computes in a compilation.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 24;
+constexpr int kMostNodes = 64;  // that compute a mask
 
 // Whether it is one matrix, of as many queries and keys as the scores have, and of each the same.
 bool is_square_of(const Shape& s, const Shape& scores) {
@@ -60,14 +61,15 @@ bool is_true_of(const Tensor& condition, bool later) {
 // What nodes compute from constants alone.
 class KnownValues {
  public:
-  KnownValues(const Graph& graph, const Evaluate& evaluate) : graph_(graph), evaluate_(evaluate) {}
+  KnownValues(const Graph& graph, const Evaluate* evaluate) : graph_(graph), evaluate_(evaluate) {}
 
   // Null: it depends on something else, is random, or takes more than the limits.
   SharedTensor of(ValueId v) {
     const Value& value = graph_.value(v);
     if (value.kind == ValueKind::kParameter || value.kind == ValueKind::kState) return nullptr;
     if (value.data != nullptr) return value.data;
-    if (value.producer == kNoNode || value.type.elements() > kMostElements) return nullptr;
+    if (evaluate_ == nullptr || !*evaluate_ || value.producer == kNoNode) return nullptr;
+    if (value.type.elements() > kMostElements) return nullptr;
     if (const auto done = computed_.find(v); done != computed_.end()) return done->second;
     const Node& node = graph_.node(value.producer);
     if (++nodes_ > kMostNodes || node.op->determinism == Determinism::kRandom) return nullptr;
@@ -91,7 +93,7 @@ class KnownValues {
       if (output == kNoValue || graph_.value(output).type.elements() > kMostElements) return false;
       types.push_back(graph_.value(output).type);
     }
-    std::vector<Tensor> results = evaluate_(*node.op, node.attributes, inputs, types);
+    std::vector<Tensor> results = (*evaluate_)(*node.op, node.attributes, inputs, types);
     for (std::size_t i = 0; i < results.size(); ++i) {
       computed_[node.outputs[i]] = std::make_shared<const Tensor>(std::move(results[i]));
     }
@@ -99,17 +101,14 @@ class KnownValues {
   }
 
   const Graph& graph_;
-  const Evaluate& evaluate_;
+  const Evaluate* evaluate_;
   int nodes_ = 0;
   std::unordered_map<ValueId, SharedTensor> computed_;
 };
 
 }  // namespace
 
-SharedTensor CausalMasks::known(ValueId v) const {
-  const bool evaluates = evaluate_ != nullptr && *evaluate_;
-  return evaluates ? KnownValues(graph_, *evaluate_).of(v) : graph_.value(v).data;
-}
+SharedTensor CausalMasks::known(ValueId v) const { return KnownValues(graph_, evaluate_).of(v); }
 
 std::optional<double> CausalMasks::fill(ValueId bias, const Shape& scores) {
   const TensorType& type = graph_.value(bias).type;

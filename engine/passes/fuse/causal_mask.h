@@ -9,8 +9,9 @@
 
 namespace trainscope {
 
-// Of the masks of one graph. Those of long sequences are larger than what Builder computes and
-// keeps: they are computed here to be looked at, once each, and forgotten.
+// Of the masks of one graph. Those of more than 256 tokens are larger than what Builder computes
+// and keeps: up to 4096 tokens they are computed here, each mask once, to be looked at and
+// forgotten. Longer ones are not known, and stay biases.
 class CausalMasks {
  public:
   CausalMasks(const Graph& graph, const Evaluate* evaluate) : graph_(graph), evaluate_(evaluate) {}

@@ -27,8 +27,10 @@ struct BackwardTensorShape : TensorShape<Form> {
   // Of heads wider than 64 elements registers do not hold the fragments of own rows: their tiles
   // stay in shared memory.
   static constexpr bool kKeepsFragments = Form::kPanels == 1;
-  // Fragments of scores that a warp of keys holds at once, for the same reason.
-  static constexpr int kColumnsAtOnce = Form::kPanels == 1 ? kTileColumns : kTileColumns / 2;
+  // Fragments of scores that a warp of keys holds at once, for the same reason, or for the words of
+  // dropout.
+  static constexpr int kColumnsAtOnce =
+      Form::kPanels == 1 && !Form::kDrops ? kTileColumns : kTileColumns / 2;
   static constexpr std::size_t kOwnBytes = kKeepsFragments ? 0 : kPairElements * 2;
   static constexpr std::size_t kSharedBytes = kTileBytes + kOwnBytes + 2 * kTile * sizeof(QueryRow);
 };

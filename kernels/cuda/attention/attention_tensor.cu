@@ -24,10 +24,10 @@ struct ForwardTensorShape : TensorShape<Form> {
 // What is known of a thread's two rows of a fragment after some tiles of keys.
 struct TwoRows {
   float largest[2] = {-INFINITY, -INFINITY};
-  float sum[2] = {0.0F, 0.0F};  // of 2^(score - largest) of own columns
+  float sum[2] = {0.0F, 0.0F};  // of e^(score - largest) of own columns
 };
 
-// Dot products become 2^(score - largest so far), 0 of what is not seen; sums so far are scaled to
+// Dot products become e^(score - largest so far), 0 of what is not seen; sums so far are scaled to
 // it. A NaN stays one.
 template <class Shape>
 __device__ __forceinline__ void soften(const AttentionSizes& sizes, const TensorScores& tile,
@@ -35,9 +35,8 @@ __device__ __forceinline__ void soften(const AttentionSizes& sizes, const Tensor
                                        FragmentC (&scores)[kTileColumns],
                                        FragmentC (&sums)[Shape::kColumns]) {
   float largest[2] = {-INFINITY, -INFINITY};
-  float step = 1.0F;  // from an element of `scores` to the score
-  if (is_plain(sizes, tile, whole)) {
-    step = scale_of_powers(sizes);
+  const bool plain = is_plain(sizes, tile, whole);
+  if (plain) {
 #pragma unroll
     for (int n = 0; n < kTileColumns; ++n) {
 #pragma unroll
@@ -68,20 +67,29 @@ __device__ __forceinline__ void soften(const AttentionSizes& sizes, const Tensor
           maximum_number(__shfl_xor_sync(kWholeWarp, largest[half], other), largest[half]);
     }
     const float before = rows.largest[half];
-    const float now = maximum_number(largest[half] * step, before);
-    factor[half] = now == before ? 1.0F : power_of_two(before - now);
+    const float now = maximum_number(plain ? largest[half] * sizes.scale : largest[half], before);
+    factor[half] = now == before ? 1.0F : power_of(before, now);
     shift[half] = now == -INFINITY ? 0.0F : now;
     rows.largest[half] = now;
     rows.sum[half] *= factor[half];
   }
+  const auto weigh = [&](auto power) {
 #pragma unroll
-  for (int n = 0; n < kTileColumns; ++n) {
+    for (int n = 0; n < kTileColumns; ++n) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float weight = power_of_two(std::fma(scores[n].values[i], step, -shift[i / 2]));
-      rows.sum[i / 2] += weight;
-      scores[n].values[i] = is_kept(kept, n, i) ? weight : 0.0F;
+      for (int i = 0; i < 4; ++i) {
+        const float weight = power(scores[n].values[i], i / 2);
+        rows.sum[i / 2] += weight;
+        scores[n].values[i] = is_kept(kept, n, i) ? weight : 0.0F;
+      }
     }
+  };
+  if (plain) {
+    const float scale_log2 = sizes.scale * kLog2OfE;
+    const float shift_log2[2] = {shift[0] * kLog2OfE, shift[1] * kLog2OfE};
+    weigh([&](float dot, int half) { return plain_power_of(dot, scale_log2, shift_log2[half]); });
+  } else {
+    weigh([&](float score, int half) { return power_of(score, shift[half]); });
   }
 #pragma unroll
   for (int c = 0; c < Shape::kColumns; ++c) {
@@ -106,7 +114,7 @@ __device__ __forceinline__ void finish_two_rows(const AttentionCall<T>& a, const
     const int q = query + lane_row() + 8 * half;
     if (a.statistics == nullptr || lane_column() != 0 || q >= a.sizes.tokens) continue;
     float* const to = a.statistics + 2 * a.sizes.row(tile.batch, tile.head, q);
-    to[0] = rows.largest[half] / kLog2OfE;
+    to[0] = rows.largest[half];
     to[1] = inverse;
   }
 }

@@ -10,9 +10,10 @@
 
 namespace trainscope::cuda {
 
-// Of one query: 2^(score - largest) * inverse is its weight.
+// Of one query: e^(score - largest) * inverse is its weight.
 struct alignas(16) QueryRow {
   float largest;
+  float largest_log2;  // times kLog2OfE
   float inverse;
   float shift;
 };
@@ -20,15 +21,15 @@ struct alignas(16) QueryRow {
 template <typename T>
 __device__ __forceinline__ QueryRow query_row(const GradientCall<T>& a, const TensorScores& tile,
                                               int query) {
-  if (query >= a.sizes.tokens) return {0.0F, 0.0F, 0.0F};
+  if (query >= a.sizes.tokens) return {0.0F, 0.0F, 0.0F, 0.0F};
   const std::int64_t number = a.sizes.row(tile.batch, tile.head, query);
   const float* const statistics = a.statistics + 2 * number;
-  return {statistics[0] * kLog2OfE, statistics[1], a.shifts[number]};
+  return {statistics[0], statistics[0] * kLog2OfE, statistics[1], a.shifts[number]};
 }
 
-// Of a power of two: the weight that dropout left, and the gradient of the dot product: left * dy
-// v'
-// - full * shift. It lacks the scale, which dk and dq are multiplied with when they are whole.
+// Of `power`, e^(score - largest): the weight that dropout left, and the gradient of the dot
+// product, which is left * (dy v') - full * shift. It lacks the scale: dk and dq are multiplied
+// with that when they are whole.
 template <bool kDrops>
 __device__ __forceinline__ void weigh(const AttentionSizes& sizes, bool kept, const QueryRow& row,
                                       float power, float& weight, float& gradient) {
@@ -61,9 +62,9 @@ __device__ __forceinline__ void finish_fragment(const AttentionSizes& sizes,
     const bool seen = kPlain || is_seen(sizes, whole, q, k);
     float power = 0.0F;
     if constexpr (kPlain) {
-      power = power_of_two(std::fma(weight, scale_of_powers(sizes), -row.largest));
+      power = plain_power_of(weight, sizes.scale * kLog2OfE, row.largest_log2);
     } else if (seen) {
-      power = power_of_two(score_of(sizes, tile, q, k, weight) - row.largest);
+      power = power_of(score_of(sizes, tile, q, k, weight), row.largest);
     }
     weigh<kDrops>(sizes, is_kept(kept, n, i), row, power, weight, gradient);
     if (!seen) weight = gradient = 0.0F;

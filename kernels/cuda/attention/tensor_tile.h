@@ -165,15 +165,19 @@ __device__ inline const float* bias_of_head(const AttentionSizes& sizes, int bat
   return sizes.bias + batch * sizes.bias_strides[0] + head * sizes.bias_strides[1];
 }
 
-// Scores are powers of two here: in units of log2(e), and so is what is taken off them.
 inline constexpr float kLog2OfE = 1.44269504F;
 
-// What dot products are multiplied with to be scores.
-__device__ __forceinline__ float scale_of_powers(const AttentionSizes& sizes) {
-  return sizes.scale * kLog2OfE;
+// e^(score - largest).
+__device__ __forceinline__ float power_of(float score, float largest) {
+  return power_of_two((score - largest) * kLog2OfE);
+}
+// The same of plain scores, dot * scale, in one operation less; scale_log2 and largest_log2 are
+// kLog2OfE times these. Of large scores, as those that a bias masks, no digit would be left.
+__device__ __forceinline__ float plain_power_of(float dot, float scale_log2, float largest_log2) {
+  return power_of_two(std::fma(dot, scale_log2, -largest_log2));
 }
 
-// Whether scores are dot products times scale_of_powers(), which is positive, and nothing else.
+// Whether scores are dot products times the scale, which is positive, and nothing else.
 __device__ __forceinline__ bool is_plain(const AttentionSizes& sizes, const TensorScores& tile,
                                          bool whole) {
   return whole && tile.bias == nullptr && sizes.scale > 0.0F;
@@ -186,9 +190,9 @@ __device__ __forceinline__ bool is_seen(const AttentionSizes& sizes, bool whole,
 // The score of a query that sees the key.
 __device__ __forceinline__ float score_of(const AttentionSizes& sizes, const TensorScores& tile,
                                           int query, int key, float dot) {
-  if (tile.bias == nullptr) return dot * scale_of_powers(sizes);
-  const float added = tile.bias[query * sizes.bias_strides[2] + key * sizes.bias_strides[3]];
-  return std::fma(dot, sizes.scale, added) * kLog2OfE;
+  const float score = dot * sizes.scale;
+  if (tile.bias == nullptr) return score;
+  return score + tile.bias[query * sizes.bias_strides[2] + key * sizes.bias_strides[3]];
 }
 
 // Which of a thread's four elements dropout keeps, a bit each, of a fragment [query, key] that

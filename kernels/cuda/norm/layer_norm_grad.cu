@@ -33,23 +33,15 @@ RowBlocks row_blocks(std::int64_t rows) {
 // Sums of a block are in shared memory where they fit, else in their place in the workspace.
 constexpr std::int64_t kMostSharedWidth = 4096;
 
-// A row of the gradient: where it begins, and its statistics.
-template <typename C>
-struct GradientRow {
-  std::int64_t at;
-  C mean;
-  C inverse;
-};
-
-// Sums over a row: of g = dy * scale, and of g * (normalized x); on the way each thread adds to the
-// sums of its columns, unless these are null.
+// Sums over the row that begins at `at`; on the way each thread adds to the sums of its columns,
+// unless these are null.
 template <int kWidth, typename T>
-__device__ void add_row(const LayerNormGrad<T>& a, const GradientRow<Computed<T>>& row,
-                        float* column_sums, Computed<T> (&row_sums)[2]) {
-  using C = Computed<T>;
+__device__ void add_row(const LayerNormGrad<T>& a, std::int64_t at,
+                        const RowNorm<Computed<T>>& norm, float* column_sums,
+                        Computed<T> (&row_sums)[2]) {
   for (std::int64_t i = BlockTeam::rank() * kWidth; i < a.width; i += BlockTeam::size() * kWidth) {
-    const auto x = row_pack<kWidth>(a.x + row.at, i);
-    const auto gradient = row_pack<kWidth>(a.dy + row.at, i);
+    const auto x = row_pack<kWidth>(a.x + at, i);
+    const auto dy = row_pack<kWidth>(a.dy + at, i);
     const auto scale = row_pack<kWidth>(a.scale, i);
     Pack<float, kWidth> dscale{};
     Pack<float, kWidth> dbias{};
@@ -57,16 +49,7 @@ __device__ void add_row(const LayerNormGrad<T>& a, const GradientRow<Computed<T>
       dscale = row_pack<kWidth>(column_sums, i);
       dbias = row_pack<kWidth>(column_sums + a.width, i);
     }
-#pragma unroll
-    for (int k = 0; k < kWidth; ++k) {
-      const C normalized = (static_cast<C>(x.values[k]) - row.mean) * row.inverse;
-      const C dy = static_cast<C>(gradient.values[k]);
-      const C g = dy * scale.values[k];
-      row_sums[0] += g;
-      row_sums[1] += g * normalized;
-      dscale.values[k] += dy * normalized;
-      dbias.values[k] += dy;
-    }
+    add_gradients(norm, x, dy, scale, dscale.values, dbias.values, row_sums);
     if (column_sums == nullptr) continue;
     put_row_pack(column_sums, i, dscale);
     put_row_pack(column_sums + a.width, i, dbias);
@@ -75,28 +58,16 @@ __device__ void add_row(const LayerNormGrad<T>& a, const GradientRow<Computed<T>
 
 // dx of a row whose sums are known.
 template <int kWidth, typename T>
-__device__ void write_gradient_row(const LayerNormGrad<T>& a, const GradientRow<Computed<T>>& row,
+__device__ void write_gradient_row(const LayerNormGrad<T>& a, std::int64_t at,
+                                   const RowNorm<Computed<T>>& norm,
                                    const Computed<T> (&row_sums)[2]) {
-  using C = Computed<T>;
-  const GradientOfRow<C> gradient{
-      .inverse = row.inverse,
-      .mean_g = a.centered ? row_sums[0] / static_cast<C>(a.width) : C{0},
-      .mean_gx = row_sums[1] / static_cast<C>(a.width)};
   for (std::int64_t i = BlockTeam::rank() * kWidth; i < a.width; i += BlockTeam::size() * kWidth) {
-    const auto x = row_pack<kWidth>(a.x + row.at, i);
-    const auto dy = row_pack<kWidth>(a.dy + row.at, i);
+    const auto x = row_pack<kWidth>(a.x + at, i);
+    const auto dy = row_pack<kWidth>(a.dy + at, i);
     const auto scale = row_pack<kWidth>(a.scale, i);
     Pack<T, kWidth> addend{};
-    if (a.addend != nullptr) addend = row_pack<kWidth>(a.addend + row.at, i);
-    Pack<T, kWidth> result;
-#pragma unroll
-    for (int k = 0; k < kWidth; ++k) {
-      const C dx = gradient.at(static_cast<C>(dy.values[k]) * scale.values[k],
-                               (static_cast<C>(x.values[k]) - row.mean) * row.inverse);
-      result.values[k] =
-          static_cast<T>(a.addend == nullptr ? dx : static_cast<C>(addend.values[k]) + dx);
-    }
-    put_row_pack(a.dx + row.at, i, result);
+    if (a.addend != nullptr) addend = row_pack<kWidth>(a.addend + at, i);
+    put_row_pack(a.dx + at, i, gradient_pack(a, norm, row_sums, x, dy, scale, addend));
   }
 }
 
@@ -122,14 +93,12 @@ __global__ void __launch_bounds__(kTeamThreads) layer_norm_grad_rows(const Layer
   const RowsOfBlock<T> rows(a);
   for (std::int64_t r = rows.begin; r < rows.end; ++r) {
     const std::int64_t at = r * a.width;
-    const RowStatistics statistics =
-        row_statistics<BlockTeam, kWidth>(a.x + at, a.width, a.epsilon, a.centered);
-    const GradientRow<C> row{at, static_cast<C>(statistics.mean),
-                             static_cast<C>(statistics.inverse)};
+    const RowNorm<C> norm(
+        row_statistics<BlockTeam, kWidth>(a.x + at, a.width, a.epsilon, a.centered));
     C row_sums[2] = {0, 0};
-    add_row<kWidth>(a, row, sums, row_sums);
+    add_row<kWidth>(a, at, norm, sums, row_sums);
     block_sums(row_sums);
-    write_gradient_row<kWidth>(a, row, row_sums);
+    write_gradient_row<kWidth>(a, at, norm, row_sums);
   }
   for (std::int64_t i = first; in_shared && i < a.width; i += step) {
     for (int k = 0; k < kWidth; ++k) {

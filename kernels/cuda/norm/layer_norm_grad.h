@@ -2,7 +2,6 @@
 // whose elements fit in the registers of a warp.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -36,18 +35,60 @@ struct RowsOfBlock {
         end(begin + a.rows_of_block < a.rows ? begin + a.rows_of_block : a.rows) {}
 };
 
-// An element of dx: `normalized` is that of x, g = dy * scale.
+// What a row of x is normalised by.
 template <typename C>
-struct GradientOfRow {
+struct RowNorm {
+  C mean;
   C inverse;
-  C mean_g;
-  C mean_gx;  // of g * normalized
 
-  __device__ C at(C g, C normalized) const { return inverse * (g - mean_g - normalized * mean_gx); }
+  __device__ explicit RowNorm(const RowStatistics& statistics)
+      : mean(static_cast<C>(statistics.mean)), inverse(static_cast<C>(statistics.inverse)) {}
+  template <typename T>
+  __device__ C normalized(T x) const {
+    return (static_cast<C>(x) - mean) * inverse;
+  }
 };
 
+// Adds a pack's part to the sums of its columns, and to those of the row: of g = dy * scale, and of
+// g * (normalized x).
+template <int kWidth, typename T, typename C>
+__device__ __forceinline__ void add_gradients(const RowNorm<C>& norm, const Pack<T, kWidth>& x,
+                                              const Pack<T, kWidth>& dy,
+                                              const Pack<C, kWidth>& scale, float* dscale,
+                                              float* dbias, C (&row_sums)[2]) {
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) {
+    const C normalized = norm.normalized(x.values[k]);
+    const C given = static_cast<C>(dy.values[k]);
+    const C g = given * scale.values[k];
+    row_sums[0] += g;
+    row_sums[1] += g * normalized;
+    dscale[k] += given * normalized;
+    dbias[k] += given;
+  }
+}
+
+// A pack of dx + addend, of a row whose sums are known.
+template <int kWidth, typename T, typename C>
+__device__ __forceinline__ Pack<T, kWidth> gradient_pack(
+    const LayerNormGrad<T>& a, const RowNorm<C>& norm, const C (&row_sums)[2],
+    const Pack<T, kWidth>& x, const Pack<T, kWidth>& dy, const Pack<C, kWidth>& scale,
+    const Pack<T, kWidth>& addend) {
+  const C mean_g = a.centered ? row_sums[0] / static_cast<C>(a.width) : C{0};
+  const C mean_gx = row_sums[1] / static_cast<C>(a.width);
+  Pack<T, kWidth> result;
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) {
+    const C g = static_cast<C>(dy.values[k]) * scale.values[k];
+    const C dx = norm.inverse * (g - mean_g - norm.normalized(x.values[k]) * mean_gx);
+    result.values[k] =
+        static_cast<T>(a.addend == nullptr ? dx : static_cast<C>(addend.values[k]) + dx);
+  }
+  return result;
+}
+
 inline constexpr int kNormWarps = 4;  // of a block
-// Elements that a lane may have of a row: with two sums of each, 220 registers.
+// Elements that a lane may have of a row: with two sums of each, some 200 registers.
 inline constexpr int kMostLaneColumns = 32;
 
 // The columns of a lane: packs of kWidth, kWarp of them apart.
@@ -132,45 +173,23 @@ __global__ void __launch_bounds__(kNormWarps* kWarp, 2)
     Pack<T, kWidth> dy[kPacks];
     own.load(a.x + r * a.width, x);
     own.load(a.dy + r * a.width, dy);
-    const RowStatistics statistics = held_row_statistics(own, x, a.epsilon, a.centered);
-    const C mean = static_cast<C>(statistics.mean);
-    const C inverse = static_cast<C>(statistics.inverse);
+    const RowNorm<C> norm(held_row_statistics(own, x, a.epsilon, a.centered));
     C row_sums[2] = {0, 0};
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       if (!own.has(p)) continue;
       const auto scale = row_pack<kWidth>(a.scale, own.column(p));
-#pragma unroll
-      for (int k = 0; k < kWidth; ++k) {
-        const C normalized = (static_cast<C>(x[p].values[k]) - mean) * inverse;
-        const C given = static_cast<C>(dy[p].values[k]);
-        const C g = given * scale.values[k];
-        row_sums[0] += g;
-        row_sums[1] += g * normalized;
-        dscale[p * kWidth + k] += given * normalized;
-        dbias[p * kWidth + k] += given;
-      }
+      add_gradients(norm, x[p], dy[p], scale, dscale + p * kWidth, dbias + p * kWidth, row_sums);
     }
     WarpTeam::sums(row_sums);
-    const GradientOfRow<C> gradient{
-        .inverse = inverse,
-        .mean_g = a.centered ? row_sums[0] / static_cast<C>(a.width) : C{0},
-        .mean_gx = row_sums[1] / static_cast<C>(a.width)};
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       if (!own.has(p)) continue;
       const auto scale = row_pack<kWidth>(a.scale, own.column(p));
       Pack<T, kWidth> addend{};
       if (a.addend != nullptr) addend = row_pack<kWidth>(a.addend + r * a.width, own.column(p));
-      Pack<T, kWidth> result;
-#pragma unroll
-      for (int k = 0; k < kWidth; ++k) {
-        const C dx = gradient.at(static_cast<C>(dy[p].values[k]) * scale.values[k],
-                                 (static_cast<C>(x[p].values[k]) - mean) * inverse);
-        result.values[k] =
-            static_cast<T>(a.addend == nullptr ? dx : static_cast<C>(addend.values[k]) + dx);
-      }
-      put_row_pack(a.dx + r * a.width, own.column(p), result);
+      put_row_pack(a.dx + r * a.width, own.column(p),
+                   gradient_pack(a, norm, row_sums, x[p], dy[p], scale, addend));
     }
   }
   if (a.sums == nullptr) return;

@@ -50,8 +50,8 @@ __device__ void put_row_pack(T* row, std::int64_t i, const Pack<T, kWidth>& pack
   for (int k = 0; k < kWidth; ++k) row[i + k] = pack.values[k];
 }
 
-// Calls run(width) with how many elements of a row a thread works on at a time: kMost where rows
-// are whole packs. Where operands begin changes no sum's order.
+// Calls run(width) with how many elements of a row a thread works on at a time: kMost or kPackWidth
+// where rows are whole packs of these. Where operands begin changes no sum's order.
 template <int kWidthOfPacks>
 struct RowPack {
   static constexpr int kWidth = kWidthOfPacks;
@@ -59,6 +59,9 @@ struct RowPack {
 template <int kMost = kPackWidth, class Run>
 void with_row_packs(std::int64_t width, Run run) {
   if (width % kMost == 0) return run(RowPack<kMost>{});
+  if constexpr (kMost != kPackWidth) {
+    if (width % kPackWidth == 0) return run(RowPack<kPackWidth>{});
+  }
   run(RowPack<1>{});
 }
 

@@ -1,11 +1,11 @@
 // Reductions over axes: what is joined is a parameter, the order of joining depends on the shapes
-// alone, so that every run and every GPU gives the same bits.
+// and the element's size alone, so that every run and every GPU gives the same bits.
 //
 // The input is walked as kept axes times reduced axes times columns. Reads the input once, 16 bytes
-// an instruction where it lies so (8 of two-byte elements side by side), and writes the results
-// once; a reduction whose results are few is cut into chunks, whose partial results (8 bytes each,
-// of f64) are written and read once more. Which thread joins which elements, and in which order,
-// does not depend on how they are read.
+// an instruction where it lies so (8 where two-byte elements of a row are joined), and writes the
+// results once; a reduction whose results are few is cut into chunks, whose partial results (8
+// bytes each, of f64) are written and read once more. Which thread joins which elements, and in
+// which order, does not depend on how they are read.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,8 @@ struct ReducePlan : ReduceLayout {
   std::int64_t chunks = 1;  // of the reduced places
 };
 
-// A thread joins `most_width` columns, kPackWidth or one, as many as rows are whole multiples of.
+// Rows of columns that are whole multiples of `most_width`, else of kPackWidth, are joined by
+// threads of as many columns each, others by threads of one.
 ReducePlan reduce_plan(const Shape& input, const ReduceParams& params, int most_width);
 
 // What a launch knows of the plan.

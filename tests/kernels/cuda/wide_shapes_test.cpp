@@ -125,6 +125,32 @@ TEST_CASE("cuda wide shapes: attention on tensor cores with a bias of -inf") {
   }
 }
 
+// Every key is padding: what is left of the scores is the mask's number, alike for each key.
+TEST_CASE(
+    "cuda wide shapes: attention on tensor cores that a mask of the least number hides whole") {
+  const std::string hidden = repeated("-3.4028235e38", 70);
+  const std::string statistics = repeated("-3.4028235e38, 0.0142857143", 10);
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    check_example(
+        "Attention",
+        fmt::format("[1,5,2,8], [1,70,2,8], [1,70,2,8], f32[70]={{{}}}; outputs=2", hidden), type);
+    check_example("AttentionGrad",
+                  fmt::format("[1,5,2,8], [1,5,2,8], f32[1,2,5,2]={{{}}}, [1,5,2,8], [1,70,2,8], "
+                              "[1,70,2,8], f32[70]={{{}}}; outputs=3",
+                              statistics, hidden),
+                  type);
+  }
+}
+
+TEST_CASE("cuda wide shapes: attention on tensor cores with a scale below 0") {
+  check_example("Attention", "[1,70,2,8], [1,70,2,8], [1,70,2,8]; scale=-0.7 outputs=2",
+                DType::kF16);
+  check_example("AttentionGrad",
+                "[1,70,2,8], [1,70,2,8], f32[1,2,70,2], [1,70,2,8], [1,70,2,8], [1,70,2,8]; "
+                "scale=-0.7 outputs=3",
+                DType::kF16);
+}
+
 // Whole packs of eight along several axes, rows of half a pack, an element for a whole row, a rest.
 TEST_CASE("cuda wide shapes: elementwise kernels of two bytes take eight elements") {
   for (const DType type : {DType::kBF16, DType::kF16}) {
@@ -153,6 +179,16 @@ TEST_CASE("cuda wide shapes: rows that a warp holds") {
   check_example("LayerNormalizationGrad", "[3,264], [3,264], [264]");
   check_example("LayerNormalizationGrad", "[1,8], [1,8], [8]; outputs=2");
   check_example("RMSNormalizationGrad", "[45,392], [45,392], [392]; outputs=2");
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    check_example("LayerNormalizationGrad", "[70,768], [70,768], f32[768]; outputs=3", type);
+    check_example("LayerNormalizationGrad", "[9,1024], [9,1024], f32[1024], [9,1024]; outputs=3",
+                  type);
+    check_example("LayerNormalizationGrad", "[3,264], [3,264], f32[264]", type);
+    check_example("LayerNormalizationGrad", "[1,8], [1,8], f32[8]; outputs=2", type);
+    check_example("RMSNormalizationGrad", "[45,392], [45,392], f32[392]; outputs=2", type);
+    check_example("LayerNormalization", "[5,1032], f32[1032], f32[1032]; outputs=3", type);
+    check_example("LayerNormalization", "[5,1028], f32[1028], f32[1028]; outputs=3", type);
+  }
 }
 
 TEST_CASE("cuda wide shapes: columns of two-byte elements that are summed by eights and fours") {
