@@ -123,9 +123,10 @@ double TensorLimits::of(const TraceRow& row, double norm, std::optional<double> 
     const double moved = move.value_or((vanishes ? 1.0 : 1e-2) * norm) / norm;
     limit += (vanishes ? 2.0 : share_of_move(row)) * moved;
   }
-  if (steps > 1 && row.kind != TraceKind::kParameter) limit += drift_;
-  return static_cast<double>(times_one_step(steps)) *
-         (std::isfinite(limit) ? limit : kNoiseFactor * kUnmeasuredNoise);
+  // What the first step's noise turned stays as far apart as it was.
+  const double drift = steps > 1 && row.kind != TraceKind::kParameter ? drift_ : 0.0;
+  return drift + static_cast<double>(times_one_step(steps)) *
+                     (std::isfinite(limit) ? limit : kNoiseFactor * kUnmeasuredNoise);
 }
 
 double TensorLimits::share_of_move(const TraceRow& parameter) const {
