@@ -133,6 +133,11 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual([], self.findings())
         self.write("high/r.h", header.replace("struct Row", "class Row final"))
         self.assertEqual(["low/r.h:4: one::Row is defined in high/r.h:4 too"], self.findings())
+        self.write("high/r.h", header.replace("struct Row", "struct alignas(2 * sizeof(int)) Row"))
+        self.assertEqual(["low/r.h:4: one::Row is defined in high/r.h:4 too"], self.findings())
+        self.write("high/r.h", header.replace("struct Row", "struct alignas(8) Line"))
+        self.write("low/s.h", header.replace("struct Row", "struct alignas(8) Place"))
+        self.assertEqual([], self.findings())
 
     def test_a_folder_needs_a_row(self):
         self.assertIn("no row", self.findings("other/x.cpp")[0])
