@@ -281,6 +281,7 @@ OpDef gradient_row() {
       .shape = gradient_shape,
       .cost = gradient_cost,
       .in_place = gradient_in_place,
+      .f32_inputs = {2, 6},
       .op_class = OpClass::kAttention,
       .traits = sharded_once({.rule = shard_attention_grad, .head_attributes = kHeadCounts}),
       .examples = {"[2,5,3,4], [2,5,3,4], [2,3,5,2], [2,5,3,4], [2,5,3,4], [2,5,3,4]; outputs=3",
