@@ -68,7 +68,7 @@ __device__ __forceinline__ void soften(const AttentionSizes& sizes, const Tensor
     }
     const float before = rows.largest[half];
     const float now = maximum_number(plain ? largest[half] * sizes.scale : largest[half], before);
-    factor[half] = now == before ? 1.0F : power_of(before, now);
+    factor[half] = now == before ? 1.0F : shifted_exp(before, now);
     shift[half] = now == -INFINITY ? 0.0F : now;
     rows.largest[half] = now;
     rows.sum[half] *= factor[half];
@@ -87,9 +87,10 @@ __device__ __forceinline__ void soften(const AttentionSizes& sizes, const Tensor
   if (plain) {
     const float scale_log2 = sizes.scale * kLog2OfE;
     const float shift_log2[2] = {shift[0] * kLog2OfE, shift[1] * kLog2OfE};
-    weigh([&](float dot, int half) { return plain_power_of(dot, scale_log2, shift_log2[half]); });
+    weigh(
+        [&](float dot, int half) { return shifted_exp_of_dot(dot, scale_log2, shift_log2[half]); });
   } else {
-    weigh([&](float score, int half) { return power_of(score, shift[half]); });
+    weigh([&](float score, int half) { return shifted_exp(score, shift[half]); });
   }
 #pragma unroll
   for (int c = 0; c < Shape::kColumns; ++c) {

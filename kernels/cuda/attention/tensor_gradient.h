@@ -62,9 +62,9 @@ __device__ __forceinline__ void finish_fragment(const AttentionSizes& sizes,
     const bool seen = kPlain || is_seen(sizes, whole, q, k);
     float power = 0.0F;
     if constexpr (kPlain) {
-      power = plain_power_of(weight, sizes.scale * kLog2OfE, row.largest_log2);
+      power = shifted_exp_of_dot(weight, sizes.scale * kLog2OfE, row.largest_log2);
     } else if (seen) {
-      power = power_of(score_of(sizes, tile, q, k, weight), row.largest);
+      power = shifted_exp(score_of(sizes, tile, q, k, weight), row.largest);
     }
     weigh<kDrops>(sizes, is_kept(kept, n, i), row, power, weight, gradient);
     if (!seen) weight = gradient = 0.0F;

@@ -168,13 +168,14 @@ __device__ inline const float* bias_of_head(const AttentionSizes& sizes, int bat
 inline constexpr float kLog2OfE = 1.44269504F;
 
 // e^(score - largest).
-__device__ __forceinline__ float power_of(float score, float largest) {
-  return power_of_two((score - largest) * kLog2OfE);
+__device__ __forceinline__ float shifted_exp(float score, float largest) {
+  return exp2_approximate((score - largest) * kLog2OfE);
 }
 // The same of plain scores, dot * scale, in one operation less; scale_log2 and largest_log2 are
 // kLog2OfE times these. Of large scores, as those that a bias masks, no digit would be left.
-__device__ __forceinline__ float plain_power_of(float dot, float scale_log2, float largest_log2) {
-  return power_of_two(std::fma(dot, scale_log2, -largest_log2));
+__device__ __forceinline__ float shifted_exp_of_dot(float dot, float scale_log2,
+                                                    float largest_log2) {
+  return exp2_approximate(std::fma(dot, scale_log2, -largest_log2));
 }
 
 // Whether scores are dot products times the scale, which is positive, and nothing else.

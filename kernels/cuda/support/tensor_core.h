@@ -39,7 +39,7 @@ struct FragmentC {
 #ifdef TRAINSCOPE_EMULATE
 
 // 2 to the power x, which a GPU approximates: subnormal operands and results are 0.
-inline float power_of_two(float x) {
+inline float exp2_approximate(float x) {
   const auto flushed = [](float v) { return std::fpclassify(v) == FP_SUBNORMAL ? 0.0F : v; };
   return flushed(static_cast<float>(std::exp2(static_cast<double>(flushed(x)))));
 }
@@ -117,7 +117,7 @@ void load_matrices(Pair (&pairs)[4], const T* row, emulator::Line line = TRAINSC
 
 #else
 
-__device__ __forceinline__ float power_of_two(float x) {
+__device__ __forceinline__ float exp2_approximate(float x) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;

@@ -173,21 +173,22 @@ TEST_CASE("cuda wide shapes: rows that a block normalises, and sums of many rows
   check_example("LogSoftmaxGrad", "[2,1025], [2,1025]");
 }
 
+// Of two-byte types scale and bias are f32.
 TEST_CASE("cuda wide shapes: rows that a warp holds") {
-  check_example("LayerNormalizationGrad", "[70,768], [70,768], [768]; outputs=3");
-  check_example("LayerNormalizationGrad", "[9,1024], [9,1024], [1024], [9,1024]; outputs=3");
-  check_example("LayerNormalizationGrad", "[3,264], [3,264], [264]");
-  check_example("LayerNormalizationGrad", "[1,8], [1,8], [8]; outputs=2");
-  check_example("RMSNormalizationGrad", "[45,392], [45,392], [392]; outputs=2");
-  for (const DType type : {DType::kBF16, DType::kF16}) {
-    check_example("LayerNormalizationGrad", "[70,768], [70,768], f32[768]; outputs=3", type);
-    check_example("LayerNormalizationGrad", "[9,1024], [9,1024], f32[1024], [9,1024]; outputs=3",
-                  type);
-    check_example("LayerNormalizationGrad", "[3,264], [3,264], f32[264]", type);
-    check_example("LayerNormalizationGrad", "[1,8], [1,8], f32[8]; outputs=2", type);
-    check_example("RMSNormalizationGrad", "[45,392], [45,392], f32[392]; outputs=2", type);
-    check_example("LayerNormalization", "[5,1032], f32[1032], f32[1032]; outputs=3", type);
-    check_example("LayerNormalization", "[5,1028], f32[1028], f32[1028]; outputs=3", type);
+  for (const DType type : {DType::kF32, DType::kBF16, DType::kF16}) {
+    const auto check = [type](std::string_view op, std::string_view rows, int width,
+                              std::string_view rest) {
+      check_example(
+          op, fmt::format("{}, {}[{}]{}", rows, type == DType::kF32 ? "" : "f32", width, rest),
+          type);
+    };
+    check("LayerNormalizationGrad", "[70,768], [70,768]", 768, "; outputs=3");
+    check("LayerNormalizationGrad", "[9,1024], [9,1024]", 1024, ", [9,1024]; outputs=3");
+    check("LayerNormalizationGrad", "[3,264], [3,264]", 264, "");
+    check("LayerNormalizationGrad", "[1,8], [1,8]", 8, "; outputs=2");
+    check("RMSNormalizationGrad", "[45,392], [45,392]", 392, "; outputs=2");
+    check("RMSNormalization", "[5,1032]", 1032, "");
+    check("RMSNormalization", "[5,1028]", 1028, "");
   }
 }
 

@@ -127,6 +127,11 @@ TEST_CASE("fusions: counts in the builders' models") {
   llama.insert({"kv-heads", 2});
   ModelArguments shared_heads = bert;
   shared_heads.insert({"kv-heads", 1});
+  const Counts of_llama{{"fuse_rms_norm", 5},
+                        {"fuse_silu", 2},
+                        {"fuse_rotary", 4},
+                        {"fuse_attention", 2},
+                        {"merge_matmuls", 4}};
   const ModelArguments vit{{"layers", 2}, {"heads", 2},  {"embedding", 16}, {"feed-forward", 32},
                            {"patch", 4},  {"image", 16}, {"classes", 5}};
   const Built models[] = {
@@ -135,22 +140,8 @@ TEST_CASE("fusions: counts in the builders' models") {
        bert,
        tokens,
        {{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}, {"merge_matmuls", 2}}},
-      {"llama",
-       llama,
-       tokens,
-       {{"fuse_rms_norm", 5},
-        {"fuse_silu", 2},
-        {"fuse_rotary", 4},
-        {"fuse_attention", 2},
-        {"merge_matmuls", 4}}},
-      {"llama",
-       shared_heads,
-       tokens,
-       {{"fuse_rms_norm", 5},
-        {"fuse_silu", 2},
-        {"fuse_rotary", 4},
-        {"fuse_attention", 2},
-        {"merge_matmuls", 4}}},
+      {"llama", llama, tokens, of_llama},
+      {"llama", shared_heads, tokens, of_llama},
       {"vit",
        vit,
        {{"batch", 2}},
