@@ -12,14 +12,16 @@ busy_wait_bench's, in which a listener waits, busily, for a share of the time of
 of it in the first run, a tenth in the second; `compare` is to name that op in each pair, and in 20 pairs
 one other row at most. Five ops or nodes of each workload, of 3 % of the step at least, take turns.
 
-Both runs of a pair are there at once and take turns of a fraction of a second (w3: of some steps), one
-stopped while the other runs: a machine that is another one every few seconds, as a virtual one is, is so
-for both. Which begins alternates. With --runs each side of a pair has several short runs, each made beside
+Both runs of a pair are there at once and take turns of a fraction of a second (w3, in cost and alarms: of
+some steps), one stopped while the other runs: a machine that is another one every few seconds, as a virtual
+one is, is so for both. In busy a run stops between two calls, none is lengthened by a turn that ends.
+Which begins alternates. With --runs each side of a pair has several short runs, each made beside
 one of the other's, which `compare` takes pair by pair where they are six or more.
 """
 import argparse
 import contextlib
 import json
+import os
 import shutil
 import signal
 import statistics
@@ -43,6 +45,7 @@ WORKLOADS = {
     "lenet": (["lenet"], ["--batch", "32", *ADAMW], (12010, 1210)),
 }
 TURN_SECONDS = {"w1-sgd": 0.05, "w3": 4.0, "lenet": 0.05}
+SECONDS_BETWEEN_CALLS = 0.05  # after which a run that stops by itself does so
 MOST_WARM_UP = 10
 SLOWED_BY = 0.1
 LEAST_SHARE = 0.03
@@ -91,6 +94,12 @@ class Training:
     def has_ended(self):
         return self.process.poll() is not None
 
+    def wait_for_stop(self):
+        """Until the process has stopped itself, or has ended."""
+        pid = self.process.pid
+        if os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_code == os.CLD_STOPPED:
+            os.waitid(os.P_PID, pid, os.WSTOPPED)
+
     def run_to_end(self):
         if self.process.wait() != 0:
             self.said.seek(0)
@@ -114,6 +123,15 @@ def take_turns(running, waiting, seconds):
     running.send(signal.SIGCONT)
 
 
+def hand_over(running, waiting):
+    """Until both have ended, each runs until it stops itself, and then the other one."""
+    while not (running.has_ended() and waiting.has_ended()):
+        if not running.has_ended():
+            running.send(signal.SIGCONT)
+            running.wait_for_stop()
+        running, waiting = waiting, running
+
+
 class Runs:
     """Runs of a workload, each in a folder of its own."""
 
@@ -122,6 +140,7 @@ class Runs:
         self.options, self.workload, self.folder, self.count = options, workload, folder, 0
         self.steps = options.steps or steps[0 if options.runs == 1 else 1]
         self.warm_up = min(MOST_WARM_UP, self.steps // 4)
+        self.stop_themselves = options.what == "busy"  # between calls, as busy_wait_bench does
         self.model = folder / f"{workload}.onnx"
         if not self.model.exists():
             self.program("model", *model, "-o", self.model, "-q")
@@ -141,7 +160,9 @@ class Runs:
                  run, "-q"]
         if profiled:
             words += ["--profile", f"steps={self.warm_up + 1}:{self.steps}"]
-        program = ["trainscope"] if slow_op is None else ["busy_wait_bench", slow_op, str(share)]
+        program = ["trainscope"]
+        if slow_op is not None:
+            program = ["busy_wait_bench", slow_op, str(share), str(SECONDS_BETWEEN_CALLS)]
         return Training(run, [self.options.build / "bin" / program[0], *program[1:], *map(str, words)])
 
     def compared(self, first, second, by):
@@ -170,9 +191,16 @@ def in_turn(runs, pair, first, second):
     with contextlib.ExitStack() as stack:
         a = first()
         stack.callback(a.kill)
+        if runs.stop_themselves:
+            a.wait_for_stop()  # at its first call
         b = second()
         stack.callback(b.kill)
-        take_turns(*((a, b) if pair % 2 == 0 else (b, a)), TURN_SECONDS[runs.workload])
+        begins, waits = (a, b) if pair % 2 == 0 else (b, a)
+        if runs.stop_themselves:
+            b.wait_for_stop()
+            hand_over(begins, waits)
+        else:
+            take_turns(begins, waits, TURN_SECONDS[runs.workload])
         return a.run_to_end(), b.run_to_end()
 
 
