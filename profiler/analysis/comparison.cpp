@@ -118,31 +118,38 @@ bool Comparison::is_slower(double share) const {
 
 namespace {
 
-// Both sides as a whole, each with the steps of all its runs.
-Comparison compare_sides(const Breakdown& a, const Breakdown& b) {
+// What all steps, or a row of them, take: of a side or a run of it.
+using SpreadOf = Spread (*)(const std::vector<double>& step_ns, const Breakdown& of);
+
+// Of a side as a whole, with the steps of all its runs.
+Spread spread_of_side(const std::vector<double>& step_ns, const Breakdown& of) {
+  return spread_of(step_ns, of.run_steps);
+}
+// Of one run of a pair, whose other run has each step next to its own.
+Spread spread_of_turns(const std::vector<double>& step_ns, const Breakdown& /*of*/) {
+  return spread_of(step_ns, std::size_t{1});
+}
+
+Comparison compare_sides(const Breakdown& a, const Breakdown& b, SpreadOf spread) {
   Comparison both{.step = {.name = "step",
                            .is_call = false,
-                           .a = spread_of(a.step_ns, a.run_steps),
-                           .b = spread_of(b.step_ns, b.run_steps)},
+                           .a = spread(a.step_ns, a),
+                           .b = spread(b.step_ns, b)},
                   .rows = {},
                   .machine = machine_difference(a.machines, b.machines)};
   std::unordered_map<std::string, std::size_t> known;
   for (const BreakdownRow& row : a.rows) {
     known.emplace(row.name, both.rows.size());
-    both.rows.push_back({.name = row.name,
-                         .is_call = row.is_call,
-                         .a = spread_of(row.step_ns, a.run_steps),
-                         .b = {}});
+    both.rows.push_back(
+        {.name = row.name, .is_call = row.is_call, .a = spread(row.step_ns, a), .b = {}});
   }
   for (const BreakdownRow& row : b.rows) {
     const auto found = known.find(row.name);
     if (found != known.end()) {
-      both.rows[found->second].b = spread_of(row.step_ns, b.run_steps);
+      both.rows[found->second].b = spread(row.step_ns, b);
     } else {
-      both.rows.push_back({.name = row.name,
-                           .is_call = row.is_call,
-                           .a = {},
-                           .b = spread_of(row.step_ns, b.run_steps)});
+      both.rows.push_back(
+          {.name = row.name, .is_call = row.is_call, .a = {}, .b = spread(row.step_ns, b)});
     }
   }
   find_common(both);
@@ -186,7 +193,7 @@ void compare_pairs(Comparison& both, const Breakdown& a, const Breakdown& b) {
   std::vector<Comparison> pairs;
   std::vector<double> common;
   for (std::size_t i = 0; i < a.run_steps.size(); ++i) {
-    pairs.push_back(compare_sides(run_of(a, i), run_of(b, i)));
+    pairs.push_back(compare_sides(run_of(a, i), run_of(b, i), spread_of_turns));
     common.push_back(std::log(pairs.back().common_ratio));
     both.step.pairs.push_back(std::log(pairs.back().step.ratio()));
   }
@@ -210,7 +217,7 @@ void compare_pairs(Comparison& both, const Breakdown& a, const Breakdown& b) {
 }  // namespace
 
 Comparison compare_profiles(const Breakdown& a, const Breakdown& b) {
-  Comparison both = compare_sides(a, b);
+  Comparison both = compare_sides(a, b, spread_of_side);
   if (a.run_steps.size() >= kLeastPairs && a.run_steps.size() == b.run_steps.size()) {
     compare_pairs(both, a, b);
   }

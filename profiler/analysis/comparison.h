@@ -26,7 +26,8 @@ struct ComparedRow {
   // Of undisturbed steps; 1 where one of them has none. Where both sides are one run with blocks of
   // steps, the median of the blocks' ratios: steps that take longer and longer, as numbers grow or
   // become denormal, do so in both. Of pairs of runs the median of the averages of any two of them
-  // (Hodges and Lehmann 1963), which a few wild ones do not move.
+  // (Hodges and Lehmann 1963), which a few wild ones do not move. Runs of a pair were made in turn:
+  // their steps tell of the same moments one by one, so that blocks of them may be as short.
   double ratio() const;
   // How far apart runs of one program are expected, in the natural logarithm of the ratio, one
   // standard deviation: `between` of any two runs, and how far apart the blocks' ratios are, or how

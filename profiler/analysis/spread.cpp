@@ -43,12 +43,12 @@ double low_share(std::size_t steps) {
   return std::clamp(kLowSteps / static_cast<double>(steps), kLeastLowShare, kLowShare);
 }
 
-Spread spread_of(std::span<const double> step_ns) {
+Spread spread_of(std::span<const double> step_ns, std::size_t least_block_steps) {
   if (step_ns.empty()) return {};
   const std::vector<double> all(step_ns.begin(), step_ns.end());
   Spread spread{.median = median(all), .count = all.size(), .low = low_of(all), .runs = 1};
   spread.deviation = median_deviation(all, spread.median);
-  const std::size_t blocks = std::min(kBlocks, all.size() / kLeastBlockSteps);
+  const std::size_t blocks = std::min(kBlocks, all.size() / least_block_steps);
   if (blocks >= kLeastBlocks) {
     std::vector<double> lows = lows_of(all, blocks);
     spread.drift = drift_of(lows);

@@ -7,6 +7,10 @@
 
 namespace trainscope::profiler {
 
+inline constexpr std::size_t kBlocks = 8;
+inline constexpr std::size_t kLeastBlockSteps = 6;
+inline constexpr std::size_t kLeastBlocks = 4;  // below: too few to say how blocks differ
+
 // Of the nanoseconds that a row takes in each step, in the order of the steps.
 struct Spread {
   double median = 0.0;
@@ -22,13 +26,13 @@ struct Spread {
   // of their number has no place here. Of few steps it is the standard error of their median.
   double drift = 0.0;
   // `low` of each of at most kBlocks blocks of steps, one behind the other: of one run, where none
-  // is 0; empty where the steps are too few for kLeastBlocks.
+  // is 0; empty where the steps are too few for kLeastBlocks of `least_block_steps` each.
   std::vector<double> block_lows = {};
   // Of several runs of one program `low` is the geometric mean of what each has, and `drift` its
   // standard error: how they drift, and how far they are apart, over the root of their number.
   std::size_t runs = 0;
 };
-Spread spread_of(std::span<const double> step_ns);
+Spread spread_of(std::span<const double> step_ns, std::size_t least_block_steps = kLeastBlockSteps);
 // The steps of several runs, one behind the other, so many of each; empty: they are of one run.
 Spread spread_of(std::span<const double> step_ns, std::span<const std::size_t> run_steps);
 
@@ -41,8 +45,5 @@ inline constexpr double kLeastLowShare = 0.01;
 inline constexpr double kLowSteps = 4.0;
 // Standard errors of a mean in that of a median, of a normal distribution.
 inline constexpr double kMedianError = 1.253;
-inline constexpr std::size_t kBlocks = 8;
-inline constexpr std::size_t kLeastBlockSteps = 6;
-inline constexpr std::size_t kLeastBlocks = 4;  // below: too few to say how blocks differ
 
 }  // namespace trainscope::profiler

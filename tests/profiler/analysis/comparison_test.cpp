@@ -323,6 +323,44 @@ TEST_CASE("comparison: runs that were made in turn are compared pair by pair") {
   }
 }
 
+// Sides of six runs of six steps each, made in turn on a machine that is another one at every
+// moment, which the i-th steps of a pair share, and whose clock now and again is higher for one of
+// them.
+std::pair<Breakdown, Breakdown> made_of_moments(std::mt19937_64& random, double longer) {
+  std::normal_distribution<double> normal(0.0, 1.0);
+  std::bernoulli_distribution boosted(0.15);
+  const auto own = [&] { return (1.0 + 0.02 * normal(random)) * (boosted(random) ? 0.85 : 1.0); };
+  std::pair<Breakdown, Breakdown> sides;
+  for (int run = 0; run < 6; ++run) {
+    Breakdown a = made_run(random, {.steps = 6, .disturbed = 0.0});
+    Breakdown b = made_run(random, {.steps = 6, .disturbed = 0.0});
+    for (std::size_t r = 0; r < a.rows.size(); ++r) {
+      for (std::size_t i = 0; i < 6; ++i) {
+        const double moment = std::exp(0.1 * normal(random));
+        a.rows[r].step_ns[i] *= moment * own();
+        b.rows[r].step_ns[i] *= moment * own() * (r == 2 ? longer : 1.0);
+      }
+    }
+    append(sides.first, a);
+    append(sides.second, b);
+  }
+  return sides;
+}
+
+TEST_CASE("comparison: in pairs of short runs each step is held against its neighbour") {
+  std::mt19937_64 random(17);
+  int alarms = 0;
+  int found = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto [a, b] = made_of_moments(random, 1.0);
+    alarms += changed_in(compare_profiles(a, b)).empty() ? 0 : 1;
+    const auto [c, d] = made_of_moments(random, 1.1);
+    found += changed_in(compare_profiles(c, d)) == std::vector<std::string>{"SgdStep"} ? 1 : 0;
+  }
+  CHECK(alarms <= 2);
+  CHECK(found >= 97);
+}
+
 TEST_CASE("comparison: what most pairs measured of the machine decides whether it was alike") {
   std::mt19937_64 random(12);
   const MadeRun slow{.slow = "/2/Gemm"};
