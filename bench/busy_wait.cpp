@@ -101,8 +101,7 @@ class SetProgram final : public RunEvents {
   BusyWait& wait_;
 };
 
-int run(std::string op, double share, double turn_seconds,
-        const std::vector<std::string>& words) {
+int run(std::string op, double share, double turn_seconds, const std::vector<std::string>& words) {
   const Command command = train_command();
   const std::vector<std::string> rest(words.begin() + 1, words.end());
   ParsedLine line = parse_line(command, rest);
