@@ -1,5 +1,6 @@
-// In place of libnccl.so.2: ranks are processes of one machine, addresses the host's, streams are
-// ignored. Each call is done at once, after all ranks have shown that they ask for the same; it is
+// In place of libnccl.so.2: ranks are processes of one machine, addresses the host's. Each call is
+// done after all ranks have shown that they ask for the same: in its place of the stream of a
+// simulated CUDA runtime (TRAINSCOPE_SIMULATED_CUDA), else at once, whatever the stream. It is
 // noted, a line each, in the file that TRAINSCOPE_NCCL_LOG names, with the rank's number behind it.
 // With TRAINSCOPE_NCCL_REFUSES there are no ids.
 #include <fcntl.h>
@@ -13,6 +14,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+
+#ifdef TRAINSCOPE_SIMULATED_CUDA
+#include "tests/cuda/simulated/runtime.h"
+#endif
 
 namespace {
 
@@ -102,6 +107,22 @@ struct ncclComm {
   }
 };
 
+namespace {
+
+// A failure of what runs later is the communicator's.
+template <typename Call>
+ncclResult_t on_stream([[maybe_unused]] cudaStream_t stream, [[maybe_unused]] const ncclComm& c,
+                       Call call) {
+#ifdef TRAINSCOPE_SIMULATED_CUDA
+  trainscope::simulated::runtime().add(stream, [call] { (void)call(); });
+  return c.failed;
+#else
+  return call();
+#endif
+}
+
+}  // namespace
+
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) {
@@ -169,61 +190,74 @@ ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
 ncclResult_t ncclCommAbort(ncclComm_t communicator) { return ncclCommDestroy(communicator); }
 
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
-                           ncclRedOp_t op, ncclComm_t c, cudaStream_t) {
+                           ncclRedOp_t op, ncclComm_t c, cudaStream_t stream) {
   if (op != ncclSum) return ncclInvalidArgument;
-  const std::size_t bytes = count * size_of(type);
-  if (const ncclResult_t asked = c->ask("all_reduce", from, count, type, bytes)) return asked;
-  copy_bytes(to, c->shared->bytes[0], bytes);
-  for (int r = 1; r < c->ranks; ++r) add(type, to, c->shared->bytes[r], count);
-  return c->done();
+  return on_stream(stream, *c, [=] {
+    const std::size_t bytes = count * size_of(type);
+    if (const ncclResult_t asked = c->ask("all_reduce", from, count, type, bytes)) return asked;
+    copy_bytes(to, c->shared->bytes[0], bytes);
+    for (int r = 1; r < c->ranks; ++r) add(type, to, c->shared->bytes[r], count);
+    return c->done();
+  });
 }
 
 ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
-                               ncclRedOp_t op, ncclComm_t c, cudaStream_t) {
+                               ncclRedOp_t op, ncclComm_t c, cudaStream_t stream) {
   if (op != ncclSum) return ncclInvalidArgument;
-  const std::size_t part = count * size_of(type);
-  const std::size_t bytes = part * static_cast<std::size_t>(c->ranks);
-  if (const ncclResult_t asked = c->ask("reduce_scatter", from, count, type, bytes)) return asked;
-  const std::size_t begin = part * static_cast<std::size_t>(c->rank);
-  copy_bytes(to, c->shared->bytes[0] + begin, part);
-  for (int r = 1; r < c->ranks; ++r) add(type, to, c->shared->bytes[r] + begin, count);
-  return c->done();
+  return on_stream(stream, *c, [=] {
+    const std::size_t part = count * size_of(type);
+    const std::size_t bytes = part * static_cast<std::size_t>(c->ranks);
+    if (const ncclResult_t asked = c->ask("reduce_scatter", from, count, type, bytes)) return asked;
+    const std::size_t begin = part * static_cast<std::size_t>(c->rank);
+    copy_bytes(to, c->shared->bytes[0] + begin, part);
+    for (int r = 1; r < c->ranks; ++r) add(type, to, c->shared->bytes[r] + begin, count);
+    return c->done();
+  });
 }
 
 ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
-                           ncclComm_t c, cudaStream_t) {
-  const std::size_t part = count * size_of(type);
-  if (const ncclResult_t asked = c->ask("all_gather", from, count, type, part)) return asked;
-  for (int r = 0; r < c->ranks; ++r) {
-    copy_bytes(static_cast<std::byte*>(to) + part * static_cast<std::size_t>(r),
-               c->shared->bytes[r], part);
-  }
-  return c->done();
+                           ncclComm_t c, cudaStream_t stream) {
+  return on_stream(stream, *c, [=] {
+    const std::size_t part = count * size_of(type);
+    if (const ncclResult_t asked = c->ask("all_gather", from, count, type, part)) return asked;
+    for (int r = 0; r < c->ranks; ++r) {
+      copy_bytes(static_cast<std::byte*>(to) + part * static_cast<std::size_t>(r),
+                 c->shared->bytes[r], part);
+    }
+    return c->done();
+  });
 }
 
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type,
-                           int root, ncclComm_t c, cudaStream_t) {
-  const std::size_t bytes = count * size_of(type);
-  if (const ncclResult_t asked = c->ask("broadcast", from, count, type, bytes, root)) return asked;
-  copy_bytes(to, c->shared->bytes[root], bytes);
-  return c->done();
+                           int root, ncclComm_t c, cudaStream_t stream) {
+  return on_stream(stream, *c, [=] {
+    const std::size_t bytes = count * size_of(type);
+    if (const ncclResult_t asked = c->ask("broadcast", from, count, type, bytes, root))
+      return asked;
+    copy_bytes(to, c->shared->bytes[root], bytes);
+    return c->done();
+  });
 }
 
 // Of two ranks, both of which call one of these: `root` is the sender.
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int to,
-                      ncclComm_t c, cudaStream_t) {
+                      ncclComm_t c, cudaStream_t stream) {
   if (c->ranks != 2 || to == c->rank) return ncclInvalidArgument;
-  const std::size_t bytes = count * size_of(type);
-  if (const ncclResult_t asked = c->ask("send", from, count, type, bytes, c->rank)) return asked;
-  return c->done();
+  return on_stream(stream, *c, [=] {
+    const std::size_t bytes = count * size_of(type);
+    if (const ncclResult_t asked = c->ask("send", from, count, type, bytes, c->rank)) return asked;
+    return c->done();
+  });
 }
 
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int from, ncclComm_t c,
-                      cudaStream_t) {
+                      cudaStream_t stream) {
   if (c->ranks != 2 || from == c->rank) return ncclInvalidArgument;
-  if (const ncclResult_t asked = c->ask("send", nullptr, count, type, 0, from)) return asked;
-  copy_bytes(to, c->shared->bytes[from], count * size_of(type));
-  return c->done();
+  return on_stream(stream, *c, [=] {
+    if (const ncclResult_t asked = c->ask("send", nullptr, count, type, 0, from)) return asked;
+    copy_bytes(to, c->shared->bytes[from], count * size_of(type));
+    return c->done();
+  });
 }
 
 }  // extern "C"

@@ -69,6 +69,16 @@ struct GridOfThreads {
 };
 void run_grid(const GridOfThreads& grid);
 
+// Calls kernels of one list of parameters, with arguments that lie apart, each at the address that
+// `arguments` has for it, as the CUDA runtime is given them.
+struct KernelCaller {
+  const char* parameters;              // what typeid calls void(Parameters...)
+  std::span<const std::size_t> bytes;  // of each argument
+  void (*call)(const void* kernel, void* const* arguments);
+};
+// One for each list of parameters that a launch() of the program has.
+std::vector<KernelCaller>& kernel_callers();
+
 // What runs grids in place of fibers from now on: another form of the same kernels. Empty: fibers
 // do. Of the calling thread of the host.
 void run_grids_by(std::function<void(const GridOfThreads&)> runner);

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <typeinfo>
 #include <utility>
 
 #include "kernels/api/kernel.h"
@@ -33,10 +34,29 @@ inline constexpr std::size_t kMaxArgumentBytes = 4096;
 
 #ifdef TRAINSCOPE_EMULATE
 
+// How a simulated CUDA runtime calls kernels of these parameters.
+template <class... Parameters>
+emulator::KernelCaller kernel_caller() {
+  static constexpr std::size_t kBytes[] = {sizeof(Parameters)..., 0};
+  return {.parameters = typeid(void(Parameters...)).name(),
+          .bytes = std::span(kBytes, sizeof...(Parameters)),
+          .call = [](const void* kernel, void* const* arguments) {
+            [&]<std::size_t... I>(std::index_sequence<I...>) {
+              reinterpret_cast<void (*)(Parameters...)>(const_cast<void*>(kernel))(
+                  *static_cast<const Parameters*>(arguments[I])...);
+            }
+            (std::index_sequence_for<Parameters...>());
+          }};
+}
+template <class... Parameters>
+inline const bool kHasCaller =
+    (emulator::kernel_callers().push_back(kernel_caller<Parameters...>()), true);
+
 template <class... Parameters, class... Arguments>
 void launch(const CallContext& /*call*/, const Grid& grid, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
   static_assert((0 + ... + sizeof(Parameters)) <= kMaxArgumentBytes);
+  static_cast<void>(kHasCaller<Parameters...>);
   if (grid.empty()) return;
   const std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
   auto thread = [kernel, &values] { std::apply(kernel, values); };

@@ -34,6 +34,8 @@ class InterpretedKernels {
   // for throw NoText.
   void take_over();
   static void done();
+  // One grid.
+  void run(const cuda::emulator::GridOfThreads& grid);
 
  private:
   struct Place {
@@ -41,7 +43,6 @@ class InterpretedKernels {
     std::string_view name;
   };
   void add(std::unique_ptr<Module> module);
-  void run(const cuda::emulator::GridOfThreads& grid);
 
   Machine machine_;
   ProgramSymbols symbols_;

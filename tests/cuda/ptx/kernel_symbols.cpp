@@ -68,7 +68,11 @@ ProgramSymbols::ProgramSymbols() {
     for (std::size_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
       const auto symbol = read_at<Elf64_Sym>(file, section.sh_offset + at);
       if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
-      names_[symbol.st_value + moved] = file.data() + names.sh_offset + symbol.st_name;
+      const std::uintptr_t address = symbol.st_value + moved;
+      const std::string name = file.data() + names.sh_offset + symbol.st_name;
+      functions_[common_name(name)] = {.name = name,
+                                       .address = reinterpret_cast<const void*>(address)};
+      names_[address] = name;
     }
   }
 }
@@ -76,6 +80,11 @@ ProgramSymbols::ProgramSymbols() {
 std::string_view ProgramSymbols::name_of(const void* function) const {
   const auto found = names_.find(reinterpret_cast<std::uintptr_t>(function));
   return found == names_.end() ? std::string_view() : found->second;
+}
+
+const ProgramSymbols::Function* ProgramSymbols::named(std::string_view common) const {
+  const auto found = functions_.find(common);
+  return found == functions_.end() ? nullptr : &found->second;
 }
 
 }  // namespace trainscope::ptx

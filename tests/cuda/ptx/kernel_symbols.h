@@ -19,8 +19,16 @@ class ProgramSymbols {
   // Empty for an unknown one.
   std::string_view name_of(const void* function) const;
 
+  struct Function {
+    std::string name;
+    const void* address = nullptr;
+  };
+  // That of a common name; null for an unknown one.
+  const Function* named(std::string_view common) const;
+
  private:
   std::map<std::uintptr_t, std::string> names_;
+  std::map<std::string, Function, std::less<>> functions_;  // by their common names
 };
 
 }  // namespace trainscope::ptx

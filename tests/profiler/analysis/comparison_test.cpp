@@ -323,9 +323,8 @@ TEST_CASE("comparison: runs that were made in turn are compared pair by pair") {
   }
 }
 
-// Sides of six runs of six steps each, made in turn on a machine that is another one at every
-// moment, which the i-th steps of a pair share, and whose clock now and again is higher for one of
-// them.
+// Six runs a side of six steps each, made in turn: the i-th steps of a pair see the same moment of
+// a machine whose clock now and again is higher for one of them.
 std::pair<Breakdown, Breakdown> made_of_moments(std::mt19937_64& random, double longer) {
   std::normal_distribution<double> normal(0.0, 1.0);
   std::bernoulli_distribution boosted(0.15);
@@ -334,12 +333,10 @@ std::pair<Breakdown, Breakdown> made_of_moments(std::mt19937_64& random, double 
   for (int run = 0; run < 6; ++run) {
     Breakdown a = made_run(random, {.steps = 6, .disturbed = 0.0});
     Breakdown b = made_run(random, {.steps = 6, .disturbed = 0.0});
-    for (std::size_t r = 0; r < a.rows.size(); ++r) {
-      for (std::size_t i = 0; i < 6; ++i) {
-        const double moment = std::exp(0.1 * normal(random));
-        a.rows[r].step_ns[i] *= moment * own();
-        b.rows[r].step_ns[i] *= moment * own() * (r == 2 ? longer : 1.0);
-      }
+    for (std::size_t i = 0; i < 6 * a.rows.size(); ++i) {
+      const double moment = std::exp(0.1 * normal(random));
+      a.rows[i / 6].step_ns[i % 6] *= moment * own();
+      b.rows[i / 6].step_ns[i % 6] *= moment * own() * (i / 6 == 2 ? longer : 1.0);
     }
     append(sides.first, a);
     append(sides.second, b);

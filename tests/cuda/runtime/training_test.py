@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+"""The CUDA back end as it ships trains on a simulated GPU: training_test.py BUILD_FOLDER CASE
+
+The programs in BUILD_FOLDER/simulated/bin load it with a simulated CUDA runtime below it. CASE is a name of
+CASES, or empty for all of them. Exit code 77: the back end is not built.
+"""
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+MODELS = Path(__file__).resolve().parents[2] / "data/models"
+NAMES = ("gpt2", "bert", "resnet18")
+STEPS = 20
+# Of the loss of a step, against that of the CPU's own kernels.
+FURTHEST = 2e-4
+
+
+def program(build, name="trainscope"):
+    return build / "simulated/bin" / name
+
+
+class Training:
+    """A run of `trainscope train`, with what the simulated runtime counted."""
+
+    def __init__(self, build, scratch, model, *words, device="cuda", steps=STEPS, before=(), **environment):
+        folder = Path(tempfile.mkdtemp(dir=scratch))
+        command = [program(build), *before, "train", MODELS / model / "model.onnx", "--data", "synthetic",
+                   "--seed", 3, "--device", device, "--steps", steps, "--validation", "none",
+                   "--run-dir", folder / "run", *words, "--json"]
+        self.result = json.loads(call(command, TRAINSCOPE_SIMULATED_REPORT=folder / "report", **environment))
+        with open(folder / "run/metrics.csv", encoding="utf-8") as file:
+            self.losses = [row["loss"] for row in csv.DictReader(file) if row["kind"] == "step"]
+        report = folder / "report"
+        self.counts = json.loads(report.read_text()) if report.is_file() else {}
+
+
+def call(command, **environment):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False,
+                          env={**os.environ, **{name: str(value) for name, value in environment.items()}})
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def expect(what, is_so, detail=""):
+    print(f"{'ok  ' if is_so else 'FAIL'} {what} {detail}", flush=True)
+    if not is_so:
+        raise SystemExit(1)
+
+
+def verified(build, _):
+    """PyTorch's numbers, within the limits that the CPU's kernels have."""
+    for name in NAMES:
+        result = json.loads(call([program(build), "verify", MODELS / name, "--device", "cuda", "--json"]))
+        rows = [row for reference in result["references"] for row in reference["rows"]]
+        expect(f"{name}: verify", len(rows) > 0 and all(row["ok"] for row in rows), f"{len(rows)} rows")
+
+
+def trained(build, scratch):
+    """Twenty steps: losses of the CPU, the bytes that were predicted, and no wait within a step."""
+    for name in NAMES:
+        cuda = Training(build, scratch, name)
+        cpu = Training(build, scratch, name, device="cpu")
+        furthest = max(abs(float(a) - float(b)) for a, b in zip(cuda.losses, cpu.losses))
+        expect(f"{name}: losses", len(cuda.losses) == STEPS and furthest <= FURTHEST, f"{furthest:.2g}")
+        expect(f"{name}: bytes", cuda.result["predicted_bytes"] == cuda.result["used_bytes"])
+        expect(f"{name}: graphs", cuda.counts["graph_launches"] > STEPS, str(cuda.counts))
+
+
+def ordered(build, scratch):
+    """Whatever order CUDA allows, and whether a step is replayed or queued call by call: the same bits."""
+    for name in NAMES:
+        first = Training(build, scratch, name, steps=4)
+        for seed in (1, 2, 3):
+            other = Training(build, scratch, name, steps=4, TRAINSCOPE_SIMULATED_SEED=seed)
+            expect(f"{name}: seed {seed}", first.losses == other.losses)
+        eager = Training(build, scratch, name, steps=4, CUDA_LAUNCH_BLOCKING=1)
+        expect(f"{name}: without graphs", first.losses == eager.losses and eager.counts["graphs"] == 0)
+
+
+def waits(build, scratch):
+    """The host waits for its own copies alone: a step's inputs, and the loss. Nothing is allocated."""
+    for name in NAMES:
+        few, many = (Training(build, scratch, name, steps=steps).counts for steps in (4, 12))
+        waits_a_step, copies_a_step = ((many[what] - few[what]) / 8 for what in ("host_waits", "copies"))
+        expect(f"{name}: waits", waits_a_step <= copies_a_step + 1 <= 8, f"{waits_a_step} a step")
+        expect(f"{name}: allocations", many["allocations"] == few["allocations"])
+
+
+def interpreted(build, scratch):
+    """A step through the PTX that nvcc made: the emulator's bits."""
+    texts = build / "tests/ptx/strict"
+    for name in NAMES:
+        words = ("--disable", "fuse_attention")  # there is no text of attention in f32
+        emulated = Training(build, scratch, name, *words, steps=1)
+        through_ptx = Training(build, scratch, name, *words, steps=1, TRAINSCOPE_SIMULATED_PTX=texts)
+        expect(f"{name}: PTX", emulated.losses == through_ptx.losses)
+
+
+def ranks(build, scratch):
+    """Data-parallel ranks, each with a GPU, through NCCL."""
+    for count in (2, 4):
+        one = Training(build, scratch, "gpt2", "--accumulate", count, steps=4)
+        several = Training(build, scratch, "gpt2", steps=4, before=("launch", "-n", count, "--"))
+        expect(f"{count} ranks", one.losses == several.losses)
+
+
+CASES = {each.__name__: each for each in (verified, trained, ordered, waits, interpreted, ranks)}
+
+
+def main():
+    build = Path(sys.argv[1])
+    if not program(build).is_file():
+        print("skipped: the CUDA back end is not built")
+        return 77
+    with tempfile.TemporaryDirectory() as scratch:
+        for case in [CASES[sys.argv[2]]] if len(sys.argv) > 2 else CASES.values():
+            case(build, scratch)
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,104 @@
+// Streams, events and graphs of a simulated GPU. Work runs when the host waits for it, as late as
+// CUDA allows, or with a seed at some moment and in some order that CUDA allows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace trainscope::simulated {
+
+using Work = std::function<void()>;
+class Stream;
+
+// What was captured: work with what must be done before it, by index.
+struct Graph {
+  struct Node {
+    Work work;
+    std::vector<std::size_t> after;
+  };
+  std::vector<Node> nodes;
+};
+
+// A capture goes on in every stream that has waited for work of it.
+struct Capture {
+  std::shared_ptr<Graph> graph = std::make_shared<Graph>();
+  Stream* origin = nullptr;
+  std::set<Stream*> streams;
+  bool is_valid = true;
+};
+
+// Where an event was recorded last: in a stream, or in a capture behind some of its nodes.
+struct Moment {
+  Stream* stream = nullptr;
+  bool done = false;
+  double seconds = 0.0;  // when it was done, by the host's clock
+  std::shared_ptr<Capture> capture;
+  std::vector<std::size_t> nodes;
+};
+
+class Stream {
+ public:
+  std::shared_ptr<Capture> capture;     // null: none goes on
+  std::vector<std::size_t> last_nodes;  // of the capture: what comes next is behind them
+
+ private:
+  friend class Streams;
+  struct Item {
+    Work work;                       // empty: it records or waits
+    std::shared_ptr<Moment> record;  // null: it runs or waits
+    std::shared_ptr<Moment> wait;
+  };
+  std::deque<Item> queue_;
+};
+
+enum class StreamError : std::uint8_t {
+  kNone,
+  kCapturing,     // the host must not wait for what is being captured
+  kIsolation,     // a capture and what is outside of it are not ordered by events
+  kOtherCapture,  // two captures meet
+  kNotCapturing,
+  kNotOrigin,  // the capture began in another stream
+  kInvalid,    // an error came before
+  kUnjoined,   // the origin does not wait for all that was captured
+};
+
+class Streams {
+ public:
+  explicit Streams(std::uint64_t seed) : seed_(seed), random_(seed) {}
+
+  Stream* make();
+  bool has(const Stream* stream) const;
+  void destroy(Stream* stream);
+
+  // Queues the work, or takes it into the stream's capture.
+  void add(Stream& stream, Work work);
+  void record(Stream& stream, std::shared_ptr<Moment>& event);
+  StreamError wait(Stream& stream, const std::shared_ptr<Moment>& event);
+  // The host waits: work runs until there is no more, until the event is done.
+  StreamError drain(Stream& stream);
+  StreamError finish(const Moment& event);
+
+  StreamError begin_capture(Stream& stream);
+  StreamError end_capture(Stream& stream, std::shared_ptr<Graph>* graph);
+  // All of its nodes, in an order that its edges allow.
+  void run(const Graph& graph);
+
+ private:
+  // The first item of the queue, and before it what it waits for.
+  void advance(Stream& stream);
+  // What might have run by now has, with a seed.
+  void maybe_advance();
+  std::size_t random_below(std::size_t count);
+
+  const std::uint64_t seed_;
+  std::mt19937_64 random_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+};
+
+}  // namespace trainscope::simulated
