@@ -11,7 +11,7 @@
 
 #include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
-#include "gui/panels/graph_state.h"
+#include "gui/panels/graph/graph_state.h"
 #include "gui/ui/controls.h"
 #include "gui/workbench/panel.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "gui/panels/graph_state.h"
+#include "gui/panels/graph/graph_state.h"
 #include "gui/panels/panels.h"
 #include "tests/gui/panels/table_rows.h"
 #include "tests/gui/platform/window_driver.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <optional>
 
-#include "gui/panels/graph_state.h"
+#include "gui/panels/graph/graph_state.h"
 
 namespace trainscope::gui {
 namespace {

@@ -1,5 +1,5 @@
 // Reads, lays out and values the stage that is looked at, when any of that has changed.
-#include "gui/panels/graph_state.h"
+#include "gui/panels/graph/graph_state.h"
 
 #include <fmt/format.h>
 

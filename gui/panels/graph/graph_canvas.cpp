@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "gui/panels/graph_state.h"
+#include "gui/panels/graph/graph_state.h"
 
 namespace trainscope::gui {
 namespace {
