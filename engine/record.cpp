@@ -32,7 +32,7 @@ StageRecord stage_record(const Stage& stage, const Stage* before, const Machine&
     record.live_bytes_after = estimate.live_bytes;
   }
   for (const NearMiss& miss : stage.near_misses) {
-    record.near_misses.push_back({.node = miss.node, .reason = miss.reason});
+    record.near_misses.push_back({.nodes = miss.nodes, .reason = miss.reason});
   }
   return record;
 }

@@ -116,8 +116,11 @@ Outcome explain_stages(std::span<const StageRecord> stages) {
   bool any = false;
   for (const StageRecord& stage : stages) {
     for (const NearMissRecord& miss : stage.near_misses) {
-      outcome.text += fmt::format("  {}  {}: {}\n", printable(stage.name), printable(miss.node),
+      outcome.text += fmt::format("  {}  {}: {}\n", printable(stage.name), printable(miss.node()),
                                   printable(miss.reason, 400));
+      for (const std::string& other : std::span(miss.nodes).subspan(1)) {
+        outcome.text += fmt::format("    with {}\n", printable(other));
+      }
       any = true;
     }
   }

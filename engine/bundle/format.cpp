@@ -55,6 +55,17 @@ std::int64_t known_integer(const Json& json, std::string_view key) {
   return json.contains(key) && !json.at(key).is_null() ? json.get<std::int64_t>(key) : -1;
 }
 
+NearMissRecord near_miss_from(const Json& json) {
+  NearMissRecord miss{.nodes = {json.get<std::string>("node")},
+                      .reason = json.get<std::string>("reason")};
+  if (!json.contains("nodes")) return miss;  // of a run from before there were several
+  for (const Json& node : json.array_at("nodes")) {
+    const std::string& name = node.as_string();
+    if (name != miss.node()) miss.nodes.push_back(name);
+  }
+  return miss;
+}
+
 Json session_json(const RunSession& session) {
   Json json = Json::object({{"command", Json::list(session.command)},
                             {"program_version", session.program_version},
@@ -168,7 +179,8 @@ Json to_json(const StageRecord& stage) {
   for (const auto& [name, count] : stage.counters) counters.set(name, count);
   Json near_misses = Json::array();
   for (const NearMissRecord& miss : stage.near_misses) {
-    near_misses.push_back(Json::object({{"node", miss.node}, {"reason", miss.reason}}));
+    near_misses.push_back(Json::object(
+        {{"node", miss.node()}, {"nodes", Json::list(miss.nodes)}, {"reason", miss.reason}}));
   }
   return Json::object(
       {{"name", stage.name},
@@ -213,8 +225,7 @@ StageRecord stage_from(const Json& json) {
   }
   if (!json.contains("near_misses")) return stage;  // of a run from before there were any
   for (const Json& miss : json.array_at("near_misses")) {
-    stage.near_misses.push_back(
-        {.node = miss.get<std::string>("node"), .reason = miss.get<std::string>("reason")});
+    stage.near_misses.push_back(near_miss_from(miss));
   }
   return stage;
 }

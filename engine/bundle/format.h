@@ -77,10 +77,12 @@ struct RunManifest {
   std::vector<RunSession> sessions = {};  // the latest last, never empty in a folder
 };
 
-// A node that a pass nearly rewrote.
+// What a pass nearly rewrote.
 struct NearMissRecord {
-  std::string node = {};
+  std::vector<std::string> nodes = {};  // the one it stands at first; never empty in a folder
   std::string reason = {};
+
+  const std::string& node() const { return nodes.front(); }
 };
 
 // A graph after a pass; the file is stages/NN-NAME.onnx, or that of the stage before it where the

@@ -29,25 +29,25 @@ class HeadSearch {
   explicit HeadSearch(const Matcher& match) : match_(match) {}
 
   std::optional<Head> find() {
-    Head head;
     ValueId v = match_.graph().loss;
-    head.loss = match_.value(v).producer;
-    while (is_view(head.loss)) head.loss = match_.value(match_.input(head.loss, 0)).producer;
-    if (!is_plain_loss(head.loss)) return std::nullopt;
-    head.nodes = {head.loss};
-    v = match_.input(head.loss, 0);
+    head_.loss = match_.value(v).producer;
+    while (is_view(head_.loss)) head_.loss = match_.value(match_.input(head_.loss, 0)).producer;
+    if (!is_plain_loss(head_.loss)) return std::nullopt;
+    head_.nodes = {head_.loss};
+    v = match_.input(head_.loss, 0);
     const std::int64_t classes = last_axis(v);
     while (last_axis(v) == classes && is_read_once(v)) {
       const NodeId id = match_.value(v).producer;
       if (id == kNoNode) return refuse(v, "is no matmul");
-      head.nodes.push_back(id);
-      if (!is_view(id)) return with_matmul(std::move(head), id);
+      if (!is_view(id)) return with_matmul(id);
+      head_.nodes.push_back(id);
       v = match_.input(id, 0);
     }
     return refuse(v, "is read by more than the loss, or has other rows");
   }
 
   const std::string& why_not() const { return why_not_; }
+  const std::vector<NodeId>& matched() const { return head_.nodes; }
   NodeId loss() const { return match_.value(match_.graph().loss).producer; }
 
  private:
@@ -77,9 +77,10 @@ class HeadSearch {
     return std::nullopt;
   }
 
-  std::optional<Head> with_matmul(Head head, NodeId id) {
+  std::optional<Head> with_matmul(NodeId id) {
     const Node& matmul = node(id);
     if (row_kind(matmul) != RowKind::kMatmul) return refuse(match_.output(id), "is no matmul");
+    head_.nodes.push_back(id);
     const auto flag = [&matmul](std::string_view a, std::string_view b) {
       return matmul.attributes.integer(a, 0) != 0 || matmul.attributes.integer(b, 0) != 0;
     };
@@ -89,16 +90,17 @@ class HeadSearch {
         shape(matmul.inputs[0]).rank < 2) {
       return refuse(match_.output(id), "is not rows times one matrix");
     }
-    head.matmul = id;
-    head.transpose_b = flag("transB", "transpose_b");
-    head.bias = match_.input(id, 2);
-    if (head.bias != kNoValue && shape(head.bias).elements() != last_axis(match_.output(id))) {
-      return refuse(head.bias, "is more than a number per class");
+    head_.matmul = id;
+    head_.transpose_b = flag("transB", "transpose_b");
+    head_.bias = match_.input(id, 2);
+    if (head_.bias != kNoValue && shape(head_.bias).elements() != last_axis(match_.output(id))) {
+      return refuse(head_.bias, "is more than a number per class");
     }
-    return head;
+    return head_;
   }
 
   const Matcher& match_;
+  Head head_;  // as far as it is found
   std::string why_not_;
 };
 
@@ -173,7 +175,9 @@ bool skip_ignored(Graph& graph, PassContext& context) {
   HeadSearch search(match);
   const std::optional<Head> head = search.find();
   if (!head) {
-    if (!search.why_not().empty()) context.near_miss(graph.node(search.loss()), search.why_not());
+    if (!search.why_not().empty()) {
+      context.near_miss(graph, search.loss(), search.matched(), search.why_not());
+    }
     return false;
   }
   replace(rewriter, *head);

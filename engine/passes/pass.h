@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,8 +32,12 @@ struct PassContext {
 
   void count(std::string_view what, std::int64_t n = 1) { counters[std::string(what)] += n; }
   void near_miss(const Node& node, std::string reason) {
-    near_misses.push_back({.node = node.name, .reason = std::move(reason)});
+    near_misses.push_back({.nodes = {node.name}, .reason = std::move(reason)});
   }
+  // Of a pattern: `matched` are its nodes as far as the pass has found them, `node` among them or
+  // not.
+  void near_miss(const Graph& graph, NodeId node, std::span<const NodeId> matched,
+                 std::string reason);
   // Whether `differentiate` has been at the model's graph, and whether it comes behind. `graph` is
   // the one that the pass runs on: that graph, or a body in it.
   bool has_gradients(const Graph& graph) const;

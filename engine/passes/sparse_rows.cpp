@@ -151,13 +151,16 @@ class Sparsifier {
       const ValueId gradient = accumulated(graph_, step.gradient(i));
       const RowSum one = gradient == kNoValue ? RowSum{} : row_sum(graph_, gradient);
       if (!one.scatters.empty()) {
-        context_.near_miss(graph_.node(one.scatters[0]), "its rows are summed over micro-batches");
+        std::vector<NodeId> matched = one.scatters;
+        matched.push_back(graph_.value(step.gradient(i)).producer);
+        context_.near_miss(graph_, matched[0], matched, "its rows are summed over micro-batches");
       }
       return false;
     }
     std::string why = why_not(step, i, sum);
     if (why.empty()) return true;
-    context_.near_miss(graph_.node(sum.scatters[0]), std::move(why));
+    // The step is that of other parameters too.
+    context_.near_miss(graph_, sum.scatters[0], sum.scatters, std::move(why));
     return false;
   }
 

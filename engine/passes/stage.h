@@ -14,7 +14,7 @@ namespace trainscope {
 
 // What a pass nearly rewrote, and why it did not.
 struct NearMiss {
-  std::string node;
+  std::vector<std::string> nodes;  // that it had matched till then, the one it stands at first
   std::string reason;
 };
 

@@ -219,13 +219,13 @@ void draw_misses(Ui& ui, Workbench& workbench, StagesState& state, const Rect& r
             [&](Ui& inner, const TableCell& cell) {
               const Miss& miss = misses[cell.row];
               const std::string text =
-                  cell.column == 0 ? fmt::format("{}: {}", miss.record->node, miss.record->reason)
+                  cell.column == 0 ? fmt::format("{}: {}", miss.record->node(), miss.record->reason)
                                    : title_of_stage(run.stages()[miss.stage]);
               inner.text(cell.rect, text, {.fit = Fit::kEnd});
             });
   if (response.hovered) {
     const Miss& miss = misses[*response.hovered];
-    ui.tooltip({.hovered = true}, fmt::format("{}: {}", miss.record->node, miss.record->reason));
+    ui.tooltip({.hovered = true}, fmt::format("{}: {}", miss.record->node(), miss.record->reason));
   }
   if (response.clicked) show_stage(workbench, misses[*response.clicked].stage);
 }

@@ -203,8 +203,9 @@ std::string near_misses_section(const ReportInput& input) {
   for (const StageRecord& stage : input.stages) {
     for (const NearMissRecord& miss : stage.near_misses) {
       if (++all > kMost) continue;
-      table.add({element("code", {}, escaped(stage.name)), element("code", {}, escaped(miss.node)),
-                 escaped(miss.reason, 400)});
+      std::string nodes = element("code", {}, escaped(miss.node()));
+      if (miss.nodes.size() > 1) nodes += fmt::format(" and {} more", miss.nodes.size() - 1);
+      table.add({element("code", {}, escaped(stage.name)), nodes, escaped(miss.reason, 400)});
     }
   }
   if (all == 0) return {};

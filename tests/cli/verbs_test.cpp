@@ -163,6 +163,19 @@ TEST_CASE("inspect --stages --explain: what passes nearly rewrote") {
   const std::string folder_text = (folder / "run").string();
   CHECK(run({"inspect", folder_text, "--stages", "--explain"})
             .out.ends_with("near misses\n  imported  /Exp: somebody reads it\n"));
+  const Json old = facts({"inspect", folder_text, "--stages"}, {});
+  const Json& one = old.at("stages").at(0).at("near_misses").at(0);
+  CHECK(one.at("nodes") == Json::list(std::vector<std::string>{"/Exp"}));
+  // As it is written now.
+  const std::string before = R"("node":"/Exp",)";
+  text.replace(text.find(before), before.size(),
+               R"("node":"/Exp","nodes":["/Exp","/Sum","/Div"],)");
+  write_file_atomic(file, text);
+  CHECK(run({"inspect", folder_text, "--stages", "--explain"})
+            .out.ends_with("  imported  /Exp: somebody reads it\n    with /Sum\n    with /Div\n"));
+  const Json now = facts({"inspect", folder_text, "--stages"}, {});
+  CHECK(now.at("stages").at(0).at("near_misses").at(0).at("nodes") ==
+        Json::list(std::vector<std::string>{"/Exp", "/Sum", "/Div"}));
   CHECK_FALSE(run({"inspect", folder_text, "--stages"}).out.find("near") != std::string::npos);
   CHECK(run({"inspect", folder_text, "--explain"}).exit_code == 2);
 }

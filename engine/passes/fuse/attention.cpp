@@ -75,7 +75,9 @@ bool fuse_attention(Graph& graph, PassContext& context) {
     AttentionSearch search(match, masks);
     const std::optional<AttentionMatch> found = search.find(id);
     if (!found) {
-      if (!search.why_not().empty()) context.near_miss(graph.node(id), search.why_not());
+      if (!search.why_not().empty()) {
+        context.near_miss(graph, id, search.matched(), search.why_not());
+      }
       continue;
     }
     replace_region(rewriter, found->nodes, found->last,

@@ -48,6 +48,7 @@ class AttentionSearch {
   // From a Softmax node on. Nothing: why_not() says what was found, if it looks like attention.
   std::optional<AttentionMatch> find(NodeId softmax);
   const std::string& why_not() const { return why_not_; }
+  const std::vector<NodeId>& matched() const { return found_.nodes; }
 
  private:
   struct Matmul {

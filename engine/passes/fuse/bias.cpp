@@ -35,6 +35,7 @@ class BiasSearch {
 
   // Not empty: there are a matmul and a bias, but for this.
   const std::string& why_not() const { return why_not_; }
+  const std::vector<NodeId>& matched() const { return matched_; }
 
  private:
   const Node& node(NodeId id) const { return match_.graph().node(id); }
@@ -82,6 +83,7 @@ class BiasSearch {
   }
 
   bool is_usable(const BiasMatch& found) {
+    matched_ = found.nodes;
     const Node& matmul = node(found.matmul);
     if (matmul.inputs.size() > 2 && matmul.inputs[2] != kNoValue) {
       return refuse(
@@ -100,6 +102,7 @@ class BiasSearch {
   }
 
   const Matcher& match_;
+  std::vector<NodeId> matched_;
   std::string why_not_;
 };
 
@@ -122,7 +125,9 @@ bool fuse_bias(Graph& graph, PassContext& context) {
     BiasSearch search(match);
     const std::optional<BiasMatch> found = search.find(id);
     if (!found) {
-      if (!search.why_not().empty()) context.near_miss(graph.node(id), search.why_not());
+      if (!search.why_not().empty()) {
+        context.near_miss(graph, id, search.matched(), search.why_not());
+      }
       continue;
     }
     const Shape result = graph.value(match.output(id)).type.shape;

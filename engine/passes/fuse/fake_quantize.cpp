@@ -2,6 +2,7 @@
 #include <cstring>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "engine/ops/quantize/quantize_layout.h"
 #include "engine/ops/rules/gradient_rules.h"
@@ -25,6 +26,7 @@ class PairSearch {
     const Pair pair{.quantize = graph_.value(node(id).inputs[0]).producer, .dequantize = id};
     if (pair.quantize == kNoNode) return std::nullopt;
     if (!is_op(node(pair.quantize), kTrainscopeDomain, "QuantizeLinear")) return std::nullopt;
+    matched_ = {pair.dequantize, pair.quantize};
     why_not_ = reason(pair);
     if (!why_not_.empty()) return std::nullopt;
     return pair;
@@ -32,6 +34,7 @@ class PairSearch {
 
   // Not empty: there is a pair, but for this.
   const std::string& why_not() const { return why_not_; }
+  const std::vector<NodeId>& matched() const { return matched_; }
 
  private:
   const Node& node(NodeId id) const { return graph_.node(id); }
@@ -71,6 +74,7 @@ class PairSearch {
   }
 
   const Graph& graph_;
+  std::vector<NodeId> matched_;
   std::string why_not_;
 };
 
@@ -105,7 +109,9 @@ bool fuse_fake_quantize(Graph& graph, PassContext& context) {
     PairSearch search(graph);
     const std::optional<Pair> found = search.find(id);
     if (!found) {
-      if (!search.why_not().empty()) context.near_miss(graph.node(id), search.why_not());
+      if (!search.why_not().empty()) {
+        context.near_miss(graph, id, search.matched(), search.why_not());
+      }
       continue;
     }
     replace_region(rewriter, {found->dequantize, found->quantize}, id,

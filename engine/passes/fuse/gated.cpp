@@ -70,17 +70,23 @@ std::optional<Expression> read_by(const Matcher& match, NodeId reader, const Exp
 class GateSearch {
  public:
   GateSearch(const Matcher& match, NodeId gate)
-      : match_(match), gate_(gate), argument_(match.polynomial(match.input(gate, 0))) {}
+      : match_(match),
+        gate_(gate),
+        argument_(match.polynomial(match.input(gate, 0))),
+        matched_(argument_.nodes) {
+    matched_.push_back(gate);
+  }
 
   const Polynomial& argument() const { return argument_; }
+  // The gate, what computes its argument, and what find() took besides.
+  const std::vector<NodeId>& matched() const { return matched_; }
 
   // The match of the pattern; else nothing, and why_not() says what was found.
   std::optional<Expression> find(const GatedPattern& pattern) {
     Expression e{.value = match_.output(gate_),
                  .plain = number_of(0.0),
                  .gated = number_of(1.0),
-                 .nodes = argument_.nodes};
-    e.nodes.push_back(gate_);
+                 .nodes = matched_};
     for (int i = 0; i < kMostReaders; ++i) {
       if (matches(e, pattern, argument_.x) && has_type_of_x(e)) return e;
       const NodeId reader = match_.only_reader(e.value);
@@ -99,6 +105,7 @@ class GateSearch {
       for (const Polynomial* p : {&e.plain, &e.gated}) {
         e.nodes.insert(e.nodes.end(), p->nodes.begin(), p->nodes.end());
       }
+      matched_ = e.nodes;
     }
     if (!why_not_.empty()) return std::nullopt;
     why_not_ = fmt::format("'{}' is {} with g = {}({}), expected {}",
@@ -132,6 +139,7 @@ class GateSearch {
   const Matcher& match_;
   NodeId gate_;
   Polynomial argument_;
+  std::vector<NodeId> matched_;
   std::string why_not_;
 };
 
@@ -154,20 +162,21 @@ class GatedFusion {
     const Polynomial& argument = search.argument();
     if (argument.x == kNoValue) return;
     if (!is_near(argument.c, pattern.argument, kNearNumber)) {
-      note_trained(id, pattern);
+      note_trained(id, search, pattern);
       return;
     }
     if (!is_near(argument.c, pattern.argument, kSameNumber)) {
-      context_.near_miss(graph.node(id), fmt::format("the argument of {} is {}, expected {}",
-                                                     pattern.gate, polynomial_text(argument.c),
-                                                     polynomial_text(pattern.argument)));
+      context_.near_miss(
+          graph, id, search.matched(),
+          fmt::format("the argument of {} is {}, expected {}", pattern.gate,
+                      polynomial_text(argument.c), polynomial_text(pattern.argument)));
       return;
     }
     const std::optional<Expression> found = search.find(pattern);
     if (found) {
       fuse(*found, pattern, argument.x);
     } else if (is_telling(pattern) || search.is_multiplied_by_x()) {
-      context_.near_miss(graph.node(id), search.why_not());
+      context_.near_miss(graph, id, search.matched(), search.why_not());
     }
   }
 
@@ -175,10 +184,11 @@ class GatedFusion {
 
  private:
   // A trained factor of the gate's argument, where the gate has no other common use.
-  void note_trained(NodeId id, const GatedPattern& pattern) {
+  void note_trained(NodeId id, const GateSearch& search, const GatedPattern& pattern) {
     if (pattern.gate != "Erf") return;
     std::string why = match_.why_no_number(match_.value(match_.input(id, 0)).producer);
-    if (!why.empty()) context_.near_miss(match_.graph().node(id), std::move(why));
+    if (why.empty()) return;
+    context_.near_miss(match_.graph(), id, search.matched(), std::move(why));
   }
 
   void fuse(const Expression& found, const GatedPattern& pattern, ValueId x) {

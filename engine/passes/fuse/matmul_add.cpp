@@ -36,13 +36,13 @@ class SumSearch {
       found->sum = add.inputs[1 - i];
       std::string reason = why_not(*found);
       if (reason.empty()) return found;
-      if (why_not_.empty()) why_not_ = std::move(reason);
+      if (refusal_.why.empty()) refusal_ = refused(*found, std::move(reason));
     }
     return std::nullopt;
   }
 
   // Not empty: a matmul could add the other operand, but for this.
-  std::string& why_not() { return why_not_; }
+  SumRefusal& refusal() { return refusal_; }
 
  private:
   // Back along views and matmuls that add to a sum.
@@ -81,9 +81,15 @@ class SumSearch {
     return {};
   }
 
+  SumRefusal refused(const MatMulAddition& found, std::string why) const {
+    SumRefusal refusal{.why = std::move(why)};
+    for (ValueId v : found.made) refusal.matched.push_back(graph_.value(v).producer);
+    return refusal;
+  }
+
   const Graph& graph_;
   const Places& places_;
-  std::string why_not_;
+  SumRefusal refusal_;
 };
 
 // The matmul's new node, in its place; the term takes the place of the addition.
@@ -99,10 +105,10 @@ NodeId add_inside(Rewriter& rewriter, NodeId add, const MatMulAddition& found) {
 }
 
 std::optional<MatMulAddition> matmul_add(const Graph& graph, const Places& places, const Node& add,
-                                         std::string& why) {
+                                         SumRefusal& refusal) {
   SumSearch search(graph, places);
   std::optional<MatMulAddition> found = search.find(add);
-  why = std::move(search.why_not());
+  refusal = std::move(search.refusal());
   return found;
 }
 

@@ -79,22 +79,26 @@ class GroupSearch {
     const std::string name = printable(match_.graph().node(other).name);
     const Group& group = groups_.back();
     if (group.empty() || group.front().x != matmul.x) {
-      return refuse(matmul, fmt::format("other matmuls stand between it and '{}'", name));
+      return refuse(matmul, {other}, fmt::format("other matmuls stand between it and '{}'", name));
     }
+    std::vector<NodeId> members;
+    for (const RowMatmul& member : group) members.push_back(member.node);
     if (group.front().transposed != matmul.transposed) {
-      return refuse(matmul, fmt::format("one matrix is transposed, that of '{}' not", name));
+      return refuse(matmul, members,
+                    fmt::format("one matrix is transposed, that of '{}' not", name));
     }
     for (ValueId v : {matmul.matrix, matmul.bias}) {
       const NodeId producer = v == kNoValue ? kNoNode : match_.value(v).producer;
       if (producer == kNoNode || places_.at(producer) < places_.at(group.front().node)) continue;
-      return refuse(matmul,
+      return refuse(matmul, members,
                     fmt::format("'{}' is made after '{}'", printable(match_.value(v).name), name));
     }
     return group.size() < kMostMatmuls;
   }
 
-  bool refuse(const RowMatmul& matmul, std::string why) {
-    context_.near_miss(match_.graph().node(matmul.node), std::move(why));
+  // `others`: that it would have been computed with.
+  bool refuse(const RowMatmul& matmul, const std::vector<NodeId>& others, std::string why) {
+    context_.near_miss(match_.graph(), matmul.node, others, std::move(why));
     return false;
   }
 

@@ -85,6 +85,7 @@ class NormSearch {
   }
 
   const std::string& why_not() const { return why_not_; }
+  const std::vector<NodeId>& matched() const { return found_.nodes; }
 
  private:
   void add(const std::vector<NodeId>& nodes) {
@@ -243,7 +244,7 @@ bool fuse_norms(Graph& graph, PassContext& context, NormKind kind) {
     if (!search.begins(id)) continue;
     const std::optional<NormMatch> found = search.find();
     if (!found) {
-      context.near_miss(graph.node(id), search.why_not());
+      context.near_miss(graph, id, search.matched(), search.why_not());
       continue;
     }
     replace_region(rewriter, found->nodes, found->last,

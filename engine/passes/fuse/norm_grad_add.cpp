@@ -48,7 +48,7 @@ std::string why_not(const Graph& graph, const Places& places, ValueId term, Valu
 }
 
 std::optional<NormGradAddition> norm_grad_add(const Graph& graph, const Places& places,
-                                              const Node& add, std::string& why) {
+                                              const Node& add, SumRefusal& refusal) {
   if (!is_op(add, kOnnxDomain, "Add")) return std::nullopt;
   for (std::size_t i : {1, 0}) {
     const ValueId term = add.inputs[i];
@@ -56,7 +56,7 @@ std::optional<NormGradAddition> norm_grad_add(const Graph& graph, const Places& 
     if (gradient == kNoNode) continue;
     std::string reason = why_not(graph, places, term, add.inputs[1 - i]);
     if (reason.empty()) return {{.maker = gradient, .sum = add.inputs[1 - i]}};
-    if (why.empty()) why = std::move(reason);
+    if (refusal.why.empty()) refusal = {.why = std::move(reason), .matched = {gradient}};
   }
   return std::nullopt;
 }

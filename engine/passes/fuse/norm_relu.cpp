@@ -50,6 +50,7 @@ class NormReluSearch {
 
   // Not empty: there are a norm and a Relu, but for this.
   const std::string& why_not() const { return why_not_; }
+  const std::vector<NodeId>& matched() const { return matched_; }
 
  private:
   const Node& node(NodeId id) const { return match_.graph().node(id); }
@@ -70,6 +71,7 @@ class NormReluSearch {
   }
 
   std::optional<NormReluMatch> usable(NormReluMatch found) {
+    matched_ = found.nodes;
     for (NodeId id : found.nodes) {
       const ValueId v = match_.output(id);
       if (id == found.nodes.front() || match_.only_reader(v) != kNoNode) continue;
@@ -97,6 +99,7 @@ class NormReluSearch {
   }
 
   const Matcher& match_;
+  std::vector<NodeId> matched_;
   std::string why_not_;
 };
 
@@ -124,7 +127,9 @@ bool fuse_norm_relu(Graph& graph, PassContext& context) {
     NormReluSearch search(match);
     const std::optional<NormReluMatch> found = search.find(id);
     if (!found) {
-      if (!search.why_not().empty()) context.near_miss(graph.node(id), search.why_not());
+      if (!search.why_not().empty()) {
+        context.near_miss(graph, id, search.matched(), search.why_not());
+      }
       continue;
     }
     replace_region(rewriter, found->nodes, id,

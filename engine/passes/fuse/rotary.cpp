@@ -65,6 +65,7 @@ class RotarySearch {
 
   // Not empty: the elements are rotated in pairs, but for this.
   const std::string& why_not() const { return why_not_; }
+  const std::vector<NodeId>& matched() const { return found_.nodes; }
 
  private:
   std::size_t first_of(std::int64_t pair) const {
@@ -243,7 +244,8 @@ class RotaryFusion {
                      [&](Builder& b) { return rotated(b, *found); });
       context_.count("fused");
     } else if (!search.why_not().empty()) {
-      context_.near_miss(match_.graph().node(match_.value(y).producer), search.why_not());
+      context_.near_miss(match_.graph(), match_.value(y).producer, search.matched(),
+                         search.why_not());
     }
     return found.has_value();
   }

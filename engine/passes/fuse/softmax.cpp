@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <vector>
 
 #include "engine/core/text.h"
 #include "engine/passes/match.h"
@@ -69,6 +70,7 @@ class SoftmaxSearch {
 
   // Not empty: it is a softmax but for this.
   const std::string& why_not() const { return why_not_; }
+  const std::vector<NodeId>& matched() const { return found_.nodes; }
 
  private:
   // The sum that input i of the node divides by.
@@ -109,7 +111,9 @@ bool fuse_softmax(Graph& graph, PassContext& context) {
     if (graph.node(id).erased) continue;
     SoftmaxSearch search(match);
     const std::optional<SoftmaxMatch> found = search.find(id);
-    if (!search.why_not().empty()) context.near_miss(graph.node(id), search.why_not());
+    if (!search.why_not().empty()) {
+      context.near_miss(graph, id, search.matched(), search.why_not());
+    }
     if (!found) continue;
     replace_region(rewriter, found->nodes, id, [&](Builder& b) {
       return b("Softmax", {found->x}, {{"axis", std::int64_t{found->axis}}});

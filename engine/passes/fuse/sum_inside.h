@@ -15,8 +15,14 @@ namespace trainscope {
 // Nodes by their place in the order of execution.
 using Places = std::unordered_map<NodeId, int>;
 
-// Tries every node: `find(graph, places, node, why)` answers with what it found, of which `maker`
-// is the node that is to add, or with nothing and perhaps the reason of a near miss;
+// Why something that is nearly such a sum stays as it is, and the nodes that make its operand.
+struct SumRefusal {
+  std::string why = {};  // empty: it is none
+  std::vector<NodeId> matched = {};
+};
+
+// Tries every node: `find(graph, places, node, refusal)` answers with what it found, of which
+// `maker` is the node that is to add, or with nothing and perhaps the refusal of a near miss;
 // `add_inside(rewriter, id, found)` puts the new node in the maker's place and returns it.
 template <class Find, class AddInside>
 bool sum_inside(Graph& graph, PassContext& context, Find find, AddInside add_inside) {
@@ -26,10 +32,12 @@ bool sum_inside(Graph& graph, PassContext& context, Find find, AddInside add_ins
   for (NodeId id : order) places.emplace(id, static_cast<int>(places.size()));
   for (NodeId id : order) {
     if (graph.node(id).erased) continue;
-    std::string why;
-    const auto found = find(graph, places, graph.node(id), why);
+    SumRefusal refusal;
+    const auto found = find(graph, places, graph.node(id), refusal);
     if (!found) {
-      if (!why.empty()) context.near_miss(graph.node(id), std::move(why));
+      if (!refusal.why.empty()) {
+        context.near_miss(graph, id, refusal.matched, std::move(refusal.why));
+      }
       continue;
     }
     const int place = places.at(found->maker);

@@ -55,7 +55,7 @@ void take_near_misses(GraphState& state, const StageRecord& record) {
     by_name.emplace(state.picture.nodes[i].name, i);
   }
   for (const NearMissRecord& miss : record.near_misses) {
-    const auto found = by_name.find(miss.node);
+    const auto found = by_name.find(miss.node());
     if (found != by_name.end()) state.near_misses.emplace(found->second, miss.reason);
   }
 }

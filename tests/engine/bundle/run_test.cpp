@@ -55,7 +55,7 @@ TEST_CASE("run: what is written is read back") {
                     .changed = true,
                     .hash = "cd",
                     .counters = {{"removed", 2}},
-                    .near_misses = {{.node = "/Exp", .reason = "somebody reads it"}}});
+                    .near_misses = {{.nodes = {"/Exp", "/Sum"}, .reason = "somebody reads it"}}});
   writer.add_step(step_record(1));
   writer.add_step(step_record(2, std::numeric_limits<double>::quiet_NaN()));
   writer.add_evaluation({.step = 2, .loss = 2.25, .examples = 40, .milliseconds = 8.0});
@@ -96,7 +96,7 @@ TEST_CASE("run: what is written is read back") {
   CHECK(stages[1].counters == std::map<std::string, std::int64_t>{{"removed", 2}});
   CHECK(stages[0].near_misses.empty());
   REQUIRE(stages[1].near_misses.size() == 1);
-  CHECK(stages[1].near_misses[0].node == "/Exp");
+  CHECK(stages[1].near_misses[0].nodes == std::vector<std::string>{"/Exp", "/Sum"});
   CHECK(stages[1].near_misses[0].reason == "somebody reads it");
   CHECK(reader.open_stage(stages[1]).path() == folder / "run" / "stages" / "01-dead_code.onnx");
   CHECK(reader.open_stage(stages[1]).size_bytes() == 5);
@@ -113,6 +113,22 @@ TEST_CASE("run: what is written is read back") {
   REQUIRE(metrics.evaluations.size() == 1);
   CHECK(metrics.evaluations[0].loss == 2.25);
   CHECK(metrics.evaluations[0].examples == 40);
+}
+
+TEST_CASE("run: a near miss of a run from before there were several nodes has one") {
+  const StageRecord stage{.name = "fuse",
+                          .file = "01-fuse.onnx",
+                          .near_misses = {{.nodes = {"/Exp", "/Sum"}, .reason = "it is read"}}};
+  const Json written = to_json(stage);
+  CHECK(written.at("near_misses").at(0).get<std::string>("node") == "/Exp");
+  CHECK(stage_from(written).near_misses.at(0).nodes == stage.near_misses[0].nodes);
+  std::string text = written.dump();
+  const std::string nodes = R"("nodes":["/Exp","/Sum"],)";
+  REQUIRE(text.find(nodes) != std::string::npos);
+  text.erase(text.find(nodes), nodes.size());
+  const StageRecord old = stage_from(Json::parse(text));
+  CHECK(old.near_misses.at(0).nodes == std::vector<std::string>{"/Exp"});
+  CHECK(old.near_misses.at(0).reason == "it is read");
 }
 
 TEST_CASE("run: lines of metrics are as documented") {

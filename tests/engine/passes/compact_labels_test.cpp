@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tests/support/graph_text.h"
+#include "tests/engine/passes/fuse/spellings.h"
 
 namespace trainscope::test {
 namespace {
@@ -104,6 +104,12 @@ TEST_CASE("compact_labels: what stays says why") {
   CHECK(near_miss("(float[6,4] x) => (float[6,5] y) <float[4,5] w = "
                   "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2}> { y = Gemm <alpha = 0.5> (x, w) }") ==
         "'y' is not rows times one matrix");
+  const Stages scaled = stages(
+      "(float[6,4] x) => (float[2,3,5] y) <float[4,5] w = "
+      "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2}, int64[3] deep = {2,3,5}>"
+      " { s = Gemm <alpha = 0.5> (x, w)  y = Reshape(s, deep) }",
+      training(true));
+  CHECK(matched_in_near_misses(the_stage(scaled)) == "CrossEntropy y s");
   CHECK(near_miss("(float[6,4] x) => (float[6,5] y, float[6,5] z) <float[4,5] w = "
                   "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2}> { y = MatMul(x, w)  z = Relu(y) }") ==
         "'y' is read by more than the loss, or has other rows");

@@ -116,7 +116,8 @@ TEST_CASE("pass manager: where the last graph alone is kept, the records are the
 TEST_CASE("pass manager: near misses are in the stage of their pass alone") {
   const Stages stages = run({pass("near", nearly_drop), pass("idle", do_nothing)});
   REQUIRE(stages[1].near_misses.size() == 1);
-  CHECK(stages[1].near_misses[0].node == stages[1].graph.node(stages[1].graph.first()).name);
+  CHECK(stages[1].near_misses[0].nodes ==
+        std::vector<std::string>{stages[1].graph.node(stages[1].graph.first()).name});
   CHECK(stages[1].near_misses[0].reason == "it is the first");
   CHECK(stages[2].near_misses.empty());
 }

@@ -15,7 +15,7 @@
 
 #include "engine/models/models.h"
 #include "tests/engine/autodiff/optimizer_run.h"
-#include "tests/support/graph_text.h"
+#include "tests/engine/passes/fuse/spellings.h"
 
 namespace trainscope::test {
 namespace {
@@ -327,6 +327,8 @@ TEST_CASE("sparse_rows: what stays, and why") {
   TrainingOptions kept = training_with(plain);
   kept.keep_gradients = true;
   CHECK(why_not(kTable, kept) == "'grad/table' is asked for");
+  CHECK(matched_in_near_misses(after_pass(step_of(kTwice, kept, false), kept)) ==
+        "grad/table grad/GatherGrad");
   TrainingOptions summed = training_with(plain);
   summed.micro_batches = 2;
   CHECK(why_not(kTable, summed) == "its rows are summed over micro-batches");

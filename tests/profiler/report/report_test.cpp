@@ -111,12 +111,13 @@ TEST_CASE("report: a profiled run, by phase, op, layer and node, with its peak")
                                    .samples = 8});
   }
   input.metrics.evaluations.push_back({.step = 5, .loss = 1.5, .accuracy = 0.25, .examples = 8});
-  input.stages.push_back({.name = "fuse",
-                          .nodes_before = 9,
-                          .nodes_after = 7,
-                          .changed = true,
-                          .counters = {{"fused", 2}},
-                          .near_misses = {{"/fc/MatMul", "it is read twice"}}});
+  input.stages.push_back(
+      {.name = "fuse",
+       .nodes_before = 9,
+       .nodes_after = 7,
+       .changed = true,
+       .counters = {{"fused", 2}},
+       .near_misses = {{{"/fc/MatMul", "/fc/Add", "/Relu"}, "it is read twice"}}});
   const std::string page = html_report(input);
   for (const char* heading :
        {"By phase", "By op", "By layer", "By ONNX node", "Calls that take longest",
@@ -129,6 +130,7 @@ TEST_CASE("report: a profiled run, by phase, op, layer and node, with its peak")
   CHECK(contains(page, "9 to 7"));
   CHECK(contains(page, "fused: 2"));
   CHECK(contains(page, "it is read twice"));
+  CHECK(contains(page, "/fc/MatMul</code> and 2 more"));
   CHECK(contains(page, "trainscope train &#39;a model.onnx&#39;"));
   CHECK(contains(page, "4 KiB"));  // 4096 bytes are alive at time 1
   CHECK(contains(page, "at time 1 "));
@@ -155,7 +157,7 @@ TEST_CASE("report: names with markup stay text, wherever they stand") {
   input.plan = view_of(plan);
   input.times = step_times(events.view(), *input.plan);
   input.stages.push_back(
-      {.name = bad, .changed = true, .counters = {{bad, 1}}, .near_misses = {{bad, bad}}});
+      {.name = bad, .changed = true, .counters = {{bad, 1}}, .near_misses = {{{bad}, bad}}});
   const std::string page = html_report(input);
   CHECK_FALSE(contains(page, "<script"));
   CHECK_FALSE(contains(page, "\x1b"));

@@ -132,6 +132,9 @@ TEST_CASE("fuse_attention: what stays says why") {
         "the mask is not that of a causal model");
   CHECK(near_miss("w = Softmax <axis = -1> (r)  h = MatMul(w, v)  s = ReduceMax(w)"
                   "  t = Transpose <perm = [0,2,1,3]> (h)  y = Add(t, s)") == "'w' has 2 readers");
+  const Stages kept = stages_of(
+      separate(), "s = Exp(r)  c = Div(s, root)  w = Softmax <axis = -1> (c)" + std::string(kRest));
+  CHECK(matched_in_near_misses(stage_named(kept, "fuse_attention")) == "w h c");
 }
 
 TEST_CASE("fuse_attention: a value that is asked for stays") {

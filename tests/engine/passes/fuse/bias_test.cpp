@@ -56,6 +56,10 @@ TEST_CASE("fuse_bias: what stays says why") {
     return near_misses_of(fusion_of("BatchMatMul"), nodes);
   };
   CHECK(near_miss("m = MatMul(x, w)  a = Add(m, b)  y = Add(a, m)") == "'m' has 2 readers");
+  const Stages shaped = stages_of(fusion_of("BatchMatMul"),
+                                  "r = Reshape(x, flat)  m = MatMul(r, w)  d = Reshape(m, deep)"
+                                  "  a = Add(d, b)  y = Add(a, d)");
+  CHECK(matched_in_near_misses(stage_named(shaped, "fuse_bias")) == "a d m");
   CHECK(near_miss("r = Reshape(x, flat)  m = Gemm <alpha = 0.5> (r, w)  a = Add(m, b)"
                   "  y = Reshape(a, deep)") == "Gemm 'Gemm_2' scales its result");
   CHECK(near_miss("r = Reshape(x, flat)  m = Gemm(r, w, b)  a = Add(m, b)"

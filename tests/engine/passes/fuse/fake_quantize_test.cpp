@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tests/support/graph_text.h"
+#include "tests/engine/passes/fuse/spellings.h"
 
 namespace trainscope::test {
 namespace {
@@ -75,6 +75,11 @@ TEST_CASE("fuse_fake_quantize: other pairs stay") {
   CHECK(counts("q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, other, z)") == "0 1 1");
   CHECK(counts("q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s)") == "0 1 1");
   CHECK(counts("q = Cast<to = 2>(x) y = DequantizeLinear(q, s, z)") == "0 0 1");
+  CompileOptions options;
+  options.training.mode = GraphMode::kInference;
+  const Stages all =
+      stages(pair_text("q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, other, z)"), options);
+  CHECK(matched_in_near_misses(stage_named(all, "fuse_fake_quantize")) == "y q");
 }
 
 TEST_CASE("fuse_fake_quantize: gradients pass inside the range and stop outside") {

@@ -176,6 +176,9 @@ TEST_CASE("fuse_matmul_add: what stays, and why") {
         "'row' is f32[4], the matmul f32[2,4]");
   CHECK(why_not("(float[2,4] y) { " + matmul + "  t = Tanh(s)  y = Add(m, t) }") ==
         "'t' is not made before the matmul");
+  const Stage viewed = after_pass("(float[8] y, float[8] z) <int64[1] all = {8}> { " + matmul +
+                                  "  r = Reshape(m, all)  y = Add(flat, r)  z = Exp(r) }");
+  CHECK(matched_in_near_misses(viewed) == "y r m");
   CHECK(why_not("(float[2,4] y) { " + matmul + "  y = Sub(m, s) }").empty());
   CHECK(why_not("(float[2,4] y) { m = ai.trainscope.BatchMatMul (a, b, row)  y = Add(m, s) }")
             .empty());

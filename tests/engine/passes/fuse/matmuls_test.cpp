@@ -99,6 +99,12 @@ TEST_CASE("merge_matmuls: what stays says why") {
                   "  y = Mul(e, n)") == "other matmuls stand between it and 'MatMul_1'");
   CHECK(near_miss("m = MatMul(x, w)  s = Sin(v)  n = MatMul(x, s)  y = Mul(m, n)") ==
         "'s' is made after 'MatMul_1'");
+  const auto matched = [](std::string_view nodes) {
+    return matched_in_near_misses(stage_named(stages_of(fusion(), nodes), "merge_matmuls"));
+  };
+  CHECK(matched("m = MatMul(x, w)  s = Sin(v)  n = MatMul(x, s)  y = Mul(m, n)") == "n m");
+  CHECK(matched("m = MatMul(x, w)  d = MatMul(m, back)  e = MatMul(d, w)  n = MatMul(x, v)"
+                "  y = Mul(e, n)") == "n m");
 }
 
 TEST_CASE("merge_matmuls: other matmuls stay, without a word") {

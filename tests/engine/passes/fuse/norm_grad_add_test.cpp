@@ -154,6 +154,8 @@ TEST_CASE("fuse_norm_grad_add: what stays, and why") {
         "'w' is f32[3], the norm's gradient f32[2,3]");
   CHECK(why_not("(float[2,3] y) { " + norm + "  t = Tanh(s)  y = Add(n, t) }") ==
         "'t' is not made before the norm's gradient");
+  CHECK(matched_in_near_misses(after_pass(
+            own("(float[2,3] y) { " + norm + "  t = Tanh(s)  y = Add(n, t) }"))) == "y n");
   // What the same gradient makes: a parameter that the norm reads twice.
   CHECK(why_not("(float[2,3] y) { n, k = ai.trainscope.LayerNormalizationGrad <axis = 0> (d, x, s)"
                 "  y = Add(n, k) }") == "'k' is not made before the norm's gradient");

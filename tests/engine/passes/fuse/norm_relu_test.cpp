@@ -121,6 +121,9 @@ TEST_CASE("fuse_norm_relu: what stays says why") {
       near_misses_with_gradient_of(
           "a", kFusion, "n = BatchNormalization(x, s, b, mean, var)  a = Add(n, x)  y = Relu(a)") ==
       "the gradient of 'a' is asked for");
+  const Stages kept = stages_of(
+      kFusion, "n = BatchNormalization(x, s, b, mean, var)  a = Add(n, row)  y = Relu(a)");
+  CHECK(matched_in_near_misses(stage_named(kept, "fuse_norm_relu")) == "y a BatchNormalization");
 }
 
 TEST_CASE("fuse_norm_relu: a layer that is called twice is fused where it updates last") {

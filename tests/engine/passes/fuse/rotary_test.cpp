@@ -157,6 +157,11 @@ TEST_CASE("fuse_rotary: what stays, and why") {
                        "a = Mul(x, cos)  o = Slice(x, two, end, last)  n = Neg(o)"
                        "  e = Slice(x, zero, two, last)  r = Concat <axis = -1> (n, e)"
                        "  b = Mul(r, sin)  z = Add(a, b)  y = Add(z, r)") == "'r' has 2 readers");
+  const Stages kept = stages_of(rotary(),
+                                "a = Mul(x, cosn)  o = Slice(x, two, end, last)  n = Neg(o)"
+                                "  e = Slice(x, zero, two, last)  r = Concat <axis = -1> (n, e)"
+                                "  b = Mul(r, sin)  y = Add(a, b)");
+  CHECK(matched_in_near_misses(stage_named(kept, "fuse_rotary")) == "y e o n r b a");
   // No rotations: both by the element itself, both added, another sign.
   for (const std::string_view nodes :
        {"a = Mul(x, cos)  b = Mul(x, sin)  y = Add(a, b)",

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "engine/core/text.h"
 
@@ -106,6 +107,21 @@ bool changes_no_result(const Fusion& fusion, std::string_view nodes) {
   const Tensors inputs = random_inputs(plain, 3);
   CHECK(difference(results_of(with.back().graph, inputs), results_of(plain, inputs)) < kRounding);
   return stage_named(with, fusion.pass).changed;
+}
+
+std::string matched_in_near_misses(const Stage& stage) {
+  std::map<std::string, std::string> results;
+  for (NodeId id : stage.graph.order()) {
+    const Node& node = stage.graph.node(id);
+    results.emplace(node.name, stage.graph.value(node.outputs[0]).name);
+  }
+  std::vector<std::string> misses;
+  for (const NearMiss& miss : stage.near_misses) {
+    std::vector<std::string> names;
+    for (const std::string& node : miss.nodes) names.push_back(results.at(node));
+    misses.push_back(join(names, " "));
+  }
+  return join(misses, "; ");
 }
 
 std::string near_misses_of(const Fusion& fusion, std::string_view nodes) {

@@ -42,4 +42,8 @@ std::string near_misses_of(const Fusion& fusion, std::string_view nodes);
 std::string near_misses_with_gradient_of(std::string_view value, const Fusion& fusion,
                                          std::string_view nodes);
 
+// The nodes of a stage's near misses by the names of their first results, the one that a near miss
+// stands at first: "y e s"; joined by "; ".
+std::string matched_in_near_misses(const Stage& stage);
+
 }  // namespace trainscope::test
