@@ -225,9 +225,11 @@ void draw_misses(Ui& ui, Workbench& workbench, StagesState& state, const Rect& r
             });
   if (response.hovered) {
     const Miss& miss = misses[*response.hovered];
-    ui.tooltip({.hovered = true}, fmt::format("{}: {}", miss.record->node(), miss.record->reason));
+    ui.tooltip({.hovered = true},
+               fmt::format("{}\n{}", miss.record->reason, fmt::join(miss.record->nodes, "\n")));
   }
   if (response.clicked) show_stage(workbench, misses[*response.clicked].stage);
+  if (response.activated) workbench.request("go.graph");
 }
 
 void draw_stage_list(Ui& ui, Workbench& workbench, StagesState& state, StageChoice& choice,

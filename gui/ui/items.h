@@ -52,7 +52,8 @@ struct Item {
 
 class ItemRegistry {
  public:
-  // Labels, numbers and marks are only kept where somebody looks at them.
+  // Labels, numbers and marks are only kept where somebody looks at them; marks also where Tab
+  // goes to them.
   explicit ItemRegistry(bool keeps_all = false) : keeps_all_(keeps_all) {}
 
   bool keeps_all() const { return keeps_all_; }

@@ -172,7 +172,7 @@ Response Ui::hit(std::string_view name, const Rect& rect, const HitLook& look) {
   const Rect seen = rect.intersected(canvas_.clip());
   const bool inside = look.enabled && seen.contains(input_.mouse) && reaches(input_.mouse) &&
                       (memory_.held.empty() || memory_.held == path);
-  if (look.kind != ItemKind::kMark || items_.keeps_all()) {
+  if (look.kind != ItemKind::kMark || look.focusable || items_.keeps_all()) {
     record({.path = path,
             .kind = look.kind,
             .label = std::string(look.label),

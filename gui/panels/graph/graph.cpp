@@ -244,6 +244,18 @@ void collapse_or_open_all(Workbench& workbench) {
 
 void fit_graph(Workbench& workbench) { workbench.state<GraphState>().fits = true; }
 
+// The one after that whose node is selected.
+void go_to_near_miss(Workbench& workbench) {
+  auto& state = workbench.state<GraphState>();
+  if (!update_graph(state, workbench)) return;
+  const std::vector<NearMissGroup>& misses = state.near_misses;
+  if (misses.empty()) return workbench.tell("The pass of this stage has no near miss");
+  const auto now = std::ranges::find(misses, selected_place(state, workbench),
+                                     [](const NearMissGroup& miss) { return miss.places.front(); });
+  const auto next = now == misses.end() ? 0 : static_cast<std::size_t>(now - misses.begin()) + 1;
+  select_near_miss(state, workbench, next % misses.size());
+}
+
 constexpr AppCommand kGraphCommands[] = {
     {.id = "graph.stage_before",
      .title = "Graph: the stage before",
@@ -270,6 +282,11 @@ constexpr AppCommand kGraphCommands[] = {
      .help = "Nodes by op, time, bytes, share of the roof, or pass",
      .run = color_by_next,
      .enabled = has_graph},
+    {.id = "graph.near_miss",
+     .title = "Graph: the next near miss",
+     .help = "Selects what the pass of the stage nearly rewrote, one after the other",
+     .run = go_to_near_miss,
+     .enabled = has_graph},
     {.id = "graph.blocks",
      .title = "Graph: collapse or open all blocks",
      .help = "A collapsed block is its header alone",
@@ -289,6 +306,7 @@ void take_graph_keys(Ui& ui, Workbench& workbench) {
   if (ui.take("D")) compare_or_not(workbench);
   if (ui.take("C")) color_by_next(workbench);
   if (ui.take("B")) collapse_or_open_all(workbench);
+  if (ui.take("X")) go_to_near_miss(workbench);
 }
 
 void draw_graph(Ui& ui, Workbench& workbench, const Rect& rect) {
@@ -360,12 +378,13 @@ Panel graph_panel() {
               "nodes flow down at the left, its gradients up beside them, its updates at the "
               "right, so that what the backward pass reads of the forward pass lies next to "
               "it. Held against another stage, added nodes are marked with +, changed ones "
-              "with ~, and those that do the work of nodes that are gone with <. Dashed "
-              "frames are nodes that a pass nearly rewrote.",
+              "with ~, and those that do the work of nodes that are gone with <. A dashed "
+              "frame is around the nodes of what the pass of the stage nearly rewrote.",
           .keys =
               "Arrows: the next node that way\nEnter: to the selected node\nF: the whole graph\n"
               "[ ]: the stage before, after\nD: held against the stage before\nC: the next "
-              "colouring\nB: collapse or open all blocks\n/: find\n+, -: nearer, further",
+              "colouring\nB: collapse or open all blocks\nX: the next near miss\n/: find\n"
+              "+, -: nearer, further",
           .draw = draw_graph,
           .table = graph_table,
           .twin = graph_twin,

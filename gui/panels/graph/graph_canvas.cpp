@@ -41,6 +41,11 @@ class GraphDrawer {
     const Surface surface(ui_, rect_, ui_.theme().inset);
     const Clip clip(ui_, rect_);
     for (const FrameBlock& block : state_.frame.blocks) draw_block(block);
+    draw_near_misses(ui_, workbench_, state_,
+                     {.layout = moving_ ? *moving_ : state_.layout,
+                      .rect = rect_,
+                      .over_node = hovered_ != kNoPlace,
+                      .clicked = clicked_beside_});
     for (const FrameEdge& edge : state_.frame.edges) draw_edge(edge);
     draw_ghosts(ui_, state_.step, state_.layout, state_.camera, rect_, share);
     for (const FrameNode& node : state_.frame.nodes) draw_node(node);
@@ -84,7 +89,7 @@ class GraphDrawer {
     hovered_ = response.hovered ? node_at(state_.frame, mouse.x, mouse.y) : kNoPlace;
     if (hovered_ != kNoPlace) ui_.tooltip(response, text_of_node(hovered_));
     if (!response.clicked || state_.dragged >= kGraphClick) return;
-    if (hovered_ == kNoPlace) return toggle_block_at(ui_.input().mouse);
+    if (hovered_ == kNoPlace) return click_beside_nodes(ui_.input().mouse);
     select_place(state_, workbench_, hovered_);
     selected_ = hovered_;
     frame();
@@ -119,8 +124,12 @@ class GraphDrawer {
       select_place(state_, workbench_, next);
       selected_ = selected_place(state_, workbench_);
       bring_into_view();
+      ui_.memory().focus = ui_.path_of("canvas");
     }
-    if (ui_.take("Enter") && selected_ != kNoPlace) {
+    // A block or a near miss that has the focus takes it itself.
+    const std::string& focus = ui_.memory().focus;
+    const bool is_mine = focus.empty() || focus == ui_.path_of("canvas");
+    if (is_mine && selected_ != kNoPlace && ui_.take("Enter")) {
       state_.camera = camera_at(state_.layout, selected_, view_, 1.0F);
     }
     if (ui_.take("F")) state_.camera = fit_camera(state_.layout, view_);
@@ -194,11 +203,12 @@ class GraphDrawer {
              {.face = Face::kSmall, .color = ui_.theme().soft_ink, .fit = Fit::kEnd});
   }
 
-  void toggle_block_at(Point mouse) {
+  void click_beside_nodes(Point mouse) {
     for (const FrameBlock& framed : state_.frame.blocks) {
       if (!head_of(on_screen(framed.rect)).contains(mouse)) continue;
       return toggle_block(state_.layout.blocks[framed.block].name);
     }
+    clicked_beside_ = mouse;
   }
 
   void toggle_block(const std::string& name) {
@@ -261,10 +271,6 @@ class GraphDrawer {
               : rect;
     const Surface surface(ui_, drawn, paper, marks ? 0.0F : 3.0F);
     if (state_.compared >= 0 && mark != ChangeMark::kSame) outline_change(rect, mark);
-    if (state_.near_misses.contains(framed.place) && !marks) {
-      ui_.canvas().outline(rect.inset(-3.0F),
-                           {.color = ui_.theme().warning, .width = 1.5F, .dashed = true}, 4.0F);
-    }
     if (state_.frame.detail == GraphDetail::kTexts) draw_text(rect, node, mark, paper);
     if (framed.place == selected_) {
       ui_.canvas().outline(rect.inset(-2.0F), {.color = ui_.theme().accent, .width = 2.0F}, 4.0F);
@@ -313,8 +319,10 @@ class GraphDrawer {
       const StageChange& change = state_.changes.rows[row->second];
       text += fmt::format(". {} {}: {}", change.kind, change.text, change.reason);
     }
-    const auto miss = state_.near_misses.find(place);
-    if (miss != state_.near_misses.end()) text += ". Nearly rewritten: " + miss->second;
+    for (const NearMissGroup& miss : state_.near_misses) {
+      if (std::ranges::find(miss.places, place) != miss.places.end())
+        text += ". " + sentence_of(miss);
+    }
     return text;
   }
 
@@ -355,7 +363,8 @@ class GraphDrawer {
   ViewSize view_;
   std::uint32_t selected_;
   std::uint32_t hovered_ = kNoPlace;
-  std::optional<GraphLayout> moving_;  // while nodes are on their way
+  std::optional<GraphLayout> moving_;    // while nodes are on their way
+  std::optional<Point> clicked_beside_;  // all nodes and heads of blocks
 };
 
 }  // namespace

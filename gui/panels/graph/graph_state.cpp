@@ -47,19 +47,6 @@ bool contains_any_case(std::string_view text, std::string_view wanted) {
   return !found.empty() || wanted.empty();
 }
 
-void take_near_misses(GraphState& state, const StageRecord& record) {
-  state.near_misses.clear();
-  if (record.near_misses.empty()) return;
-  std::unordered_map<std::string_view, std::uint32_t> by_name;
-  for (std::uint32_t i = 0; i < state.picture.nodes.size(); ++i) {
-    by_name.emplace(state.picture.nodes[i].name, i);
-  }
-  for (const NearMissRecord& miss : record.near_misses) {
-    const auto found = by_name.find(miss.node());
-    if (found != by_name.end()) state.near_misses.emplace(found->second, miss.reason);
-  }
-}
-
 // Times take a while to sum up: only where they are shown.
 void take_values(GraphState& state, Workbench& workbench, RunData& run) {
   const bool by_time = state.coloring == ColorBy::kTime || state.coloring == ColorBy::kRoof;
@@ -98,7 +85,7 @@ bool read_stage(GraphState& state, Workbench& workbench, RunData& run, std::size
                               run.diff(stage_before, stage));
   }
   take_values(state, workbench, run);
-  take_near_misses(state, run.stages()[stage].record);
+  state.near_misses = near_misses_in(state.picture, run.stages()[stage].record);
   return true;
 }
 
@@ -213,6 +200,12 @@ void select_place(GraphState& state, Workbench& workbench, std::uint32_t place) 
   workbench.select(selection);
   state.selected = workbench.selection();
   state.gone.clear();
+}
+
+void select_near_miss(GraphState& state, Workbench& workbench, std::size_t miss) {
+  const std::uint32_t place = state.near_misses[miss].places.front();
+  state.collapsed.erase(state.layout.blocks[state.layout.nodes[place].block].name);
+  select_place(state, workbench, place);
 }
 
 void find_next(GraphState& state, Workbench& workbench) {

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "gui/data/run_data.h"
 #include "gui/ui/table.h"
 #include "gui/ui/ui.h"
 #include "gui/views/graph/graph_frame.h"
+#include "gui/views/graph/near_misses.h"
 #include "gui/views/graph/node_values.h"
 #include "gui/views/graph/stage_changes.h"
 #include "gui/views/graph/stage_step.h"
@@ -52,7 +53,7 @@ struct GraphState {
   std::int32_t compared = -1;  // of `changes`
   StageChanges changes = {};
   TableState change_table = {.sorted_by = 0, .descending = false};
-  std::unordered_map<std::uint32_t, std::string> near_misses = {};  // reasons by place
+  std::vector<NearMissGroup> near_misses = {};  // of the stage's pass
 
   GraphCamera camera = {};
   bool fits = false;   // the camera shall show all of it in the next frame
@@ -75,6 +76,8 @@ bool update_graph(GraphState& state, Workbench& workbench);
 // The place of the selected node; kNoPlace: it is not in this stage.
 std::uint32_t selected_place(const GraphState& state, const Workbench& workbench);
 void select_place(GraphState& state, Workbench& workbench, std::uint32_t place);
+// Selects the first node of a near miss, and opens its block. `miss` is a position in the list.
+void select_near_miss(GraphState& state, Workbench& workbench, std::size_t miss);
 // Selects what `search` finds, the first or the one after the last.
 void find_next(GraphState& state, Workbench& workbench);
 
@@ -82,6 +85,16 @@ void draw_graph_canvas(Ui& ui, Workbench& workbench, GraphState& state, const Re
 // Dashed where nodes were, with a line to what does their work now, `share` of its length.
 void draw_ghosts(Ui& ui, const StageStep& step, const GraphLayout& layout,
                  const GraphCamera& camera, const Rect& rect, float share);
+struct NearMissView {
+  const GraphLayout& layout;
+  Rect rect = {};                     // of the canvas
+  bool over_node = false;             // the mouse is: its tooltip is the node's
+  std::optional<Point> clicked = {};  // beside all nodes
+};
+
+// A dashed outline around the nodes of each near miss, as `layout` places them, below all nodes; a
+// click on none of these, at `clicked`, selects the near miss there.
+void draw_near_misses(Ui& ui, Workbench& workbench, GraphState& state, const NearMissView& view);
 // What the shown stage has and the compared one has not, and the other way round.
 void draw_changes(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect);
 
