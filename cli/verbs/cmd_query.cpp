@@ -79,7 +79,7 @@ std::string csv_of(const Breakdown& table) {
   return text;
 }
 
-Json facts_of(const Breakdown& table, const std::string& note) {
+Json facts_of(const Breakdown& table, const profiler::Profile& profile, const std::string& note) {
   Json rows = Json::array();
   std::int64_t shown_ns = 0;
   for (const BreakdownRow& row : table.rows) {
@@ -91,6 +91,7 @@ Json facts_of(const Breakdown& table, const std::string& note) {
     rows.push_back(std::move(facts));
   }
   return Json::object({{"steps", table.steps},
+                       {"events", profile.events().events},
                        {"step_ms", table.ms(table.total_ns)},
                        {"shown_ms", table.ms(shown_ns)},
                        {"total_ns", table.total_ns},
@@ -202,7 +203,7 @@ Outcome run_query(const Invocation& invocation) {
   if (top && static_cast<std::size_t>(*top) < all_rows) {
     table.rows.resize(static_cast<std::size_t>(*top));
   }
-  return {.facts = facts_of(table, note),
+  return {.facts = facts_of(table, profile, note),
           .text = settings.on("csv") ? csv_of(table) : text_of(table, all_rows, by)};
 }
 

@@ -22,6 +22,7 @@ constexpr double kPlaySeconds = 0.9;  // of each stage
 constexpr float kLeastStageList = 120.0F;
 constexpr float kStageTitle = 190.0F;
 constexpr float kLeastCounters = 100.0F;  // beside it
+constexpr float kLeastCounterName = 40.0F;
 
 constexpr std::array<TableColumn, 6> kStageColumns = {{
     {.name = "name",
@@ -76,16 +77,26 @@ void list_stages(StagesState& state, const RunData& run, const StageChoice& choi
   }
 }
 
-// What the pass counted: "4 constants merged".
-std::string counters_of(const StageRecord& record) {
-  std::string text;
+// What the pass counted, as far as there is room: "4 constants merged".
+void draw_counters(Ui& ui, const StageRecord& record, std::size_t at, Rect rest) {
+  const Color color = ui.theme().soft_ink;
   for (const auto& [name, count] : record.counters) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", grouped(count), printable(name));
+    const Quantity quantity{static_cast<double>(count), Unit::kCount};
+    const float digits = std::ceil(ui.width(text_of(quantity).whole())) + 1.0F;
+    const std::string what = printable(name);
+    if (rest.width < digits + kLeastCounterName) return;
+    ui.number(fmt::format("counters/{}", name), take_left(rest, digits), quantity,
+              fmt::format("/stages/{}/counters/{}", at, name),
+              {.face = Face::kText, .color = color});
+    take_left(rest, 4.0F);
+    ui.text(take_left(rest, std::min(rest.width, std::ceil(ui.width(what)) + 1.0F)), what,
+            {.color = color, .fit = Fit::kEnd});
+    take_left(rest, 12.0F);
   }
-  return text;
 }
 
-void draw_stage_name(Ui& ui, const StageFacts& stage, bool compared, const Rect& rect) {
+void draw_stage_name(Ui& ui, const StageFacts& stage, std::size_t at, bool compared,
+                     const Rect& rect) {
   Rect rest = rect;
   if (compared) {
     ui.text(take_right(rest, 24.0F), "vs",
@@ -101,7 +112,7 @@ void draw_stage_name(Ui& ui, const StageFacts& stage, bool compared, const Rect&
       name, title,
       {.color = stage.record.changed ? ui.theme().ink : ui.theme().soft_ink, .fit = Fit::kMiddle});
   if (rest.width < kLeastCounters) return;
-  ui.text(rest, counters_of(stage.record), {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  draw_counters(ui, stage.record, at, rest);
 }
 
 void draw_stage_cell(Ui& ui, const RunData& run, std::size_t stage, std::int32_t compare,
@@ -113,17 +124,17 @@ void draw_stage_cell(Ui& ui, const RunData& run, std::size_t stage, std::int32_t
   };
   switch (cell.column) {
     case 0:
-      return draw_stage_name(ui, run.stages()[stage], static_cast<std::int32_t>(stage) == compare,
-                             cell.rect);
+      return draw_stage_name(ui, run.stages()[stage], stage,
+                             static_cast<std::int32_t>(stage) == compare, cell.rect);
     case 1:
       return ui.number("nodes_after", cell.rect, nodes(record.nodes_after), fact("nodes_after"));
     case 2: {
       const std::int64_t delta = record.nodes_after - record.nodes_before;
       if (delta == 0) return;
-      return ui.text(cell.rect, fmt::format("{:+}", delta),
-                     {.face = Face::kNumber,
-                      .color = delta > 0 ? ui.theme().warning : ui.theme().good,
-                      .align = Align::kRight});
+      return ui.number(
+          "delta", cell.rect, {static_cast<double>(delta), Unit::kChange},
+          fact("nodes_after") + " - " + fact("nodes_before"),
+          {.face = Face::kNumber, .color = delta > 0 ? ui.theme().warning : ui.theme().good});
     }
     case 3:
       return ui.number("seconds_after", cell.rect, {record.seconds_after, Unit::kSeconds},

@@ -103,6 +103,54 @@ constexpr std::array<profiler::GroupBy, 6> kGroups = {
     profiler::GroupBy::kKernel, profiler::GroupBy::kOp,    profiler::GroupBy::kNode,
     profiler::GroupBy::kLayer,  profiler::GroupBy::kPhase, profiler::GroupBy::kPass};
 
+// The profile of the session that is shown.
+std::string query_of(Workbench& workbench) {
+  const RunData* run = workbench.run();
+  const bool older = run != nullptr && run->session() > 0;
+  return twin_of_run(workbench, "query") +
+         (older ? fmt::format(" --session {}", run->session()) : std::string());
+}
+
+// What the panel says of the profile, each as far as there is room.
+struct SaidNumber {
+  std::string_view name = {};
+  std::string_view what = {};
+  Quantity quantity = {};
+  std::string fact = {};
+};
+
+void draw_seen(Ui& ui, Workbench& workbench, const TimelineState& state, Rect& bar) {
+  const TimeRange seen = state.view;
+  const std::string query = query_of(workbench);
+  const SaidNumber said[] = {
+      {"seen",
+       "seen",
+       {static_cast<double>(seen.end_ns - seen.begin_ns), Unit::kNanoseconds},
+       fmt::format("{} --range {}:{} | /range_ns", query, seen.begin_ns, seen.end_ns)},
+      {"steps",
+       "steps",
+       {static_cast<double>(state.data.steps.size()), Unit::kCount},
+       query + " | /steps"},
+      {"events",
+       "events",
+       {static_cast<double>(state.data.index.size()), Unit::kCount},
+       query + " | /events"}};
+  for (const SaidNumber& each : said) {
+    const float digits = std::ceil(ui.width(text_of(each.quantity).whole())) + 1.0F;
+    const float word = std::ceil(ui.width(each.what)) + 1.0F;
+    if (bar.width < digits + word + 4.0F) {
+      bar.width = 0.0F;
+      return;
+    }
+    const Color color = ui.theme().soft_ink;
+    ui.number(each.name, take_left(bar, digits), each.quantity, each.fact,
+              {.face = Face::kText, .color = color});
+    take_left(bar, 4.0F);
+    ui.text(take_left(bar, word), each.what, {.color = color});
+    take_left(bar, 12.0F);
+  }
+}
+
 void draw_timeline_tools(Ui& ui, Workbench& workbench, TimelineState& state, Rect bar) {
   bar = bar.inset(6.0F, 3.0F);
   if (button(ui, "fit", take_left(bar, button_width(ui, "Fit")), "Fit",
@@ -124,13 +172,9 @@ void draw_timeline_tools(Ui& ui, Workbench& workbench, TimelineState& state, Rec
     workbench.select(without);
   }
   take_left(bar, 12.0F);
-  const auto length = static_cast<double>(state.view.end_ns - state.view.begin_ns);
-  ui.text(bar,
-          fmt::format("{} seen, {} steps, {} events{}",
-                      text_of({length, Unit::kNanoseconds}).whole(), state.data.steps.size(),
-                      grouped(static_cast<std::int64_t>(state.data.index.size())),
-                      has_range ? "" : ". Shift-drag selects a range"),
-          {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  draw_seen(ui, workbench, state, bar);
+  if (has_range) return;
+  ui.text(bar, "Shift-drag selects a range", {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
 }
 
 void draw_timeline(Ui& ui, Workbench& workbench, const Rect& rect) {
@@ -206,6 +250,19 @@ void draw_sum_cell(Ui& ui, const TimelineState& state, const TableCell& cell) {
   }
 }
 
+void draw_summed_time(Ui& ui, const Workbench& workbench, const TimelineState& state, Rect head) {
+  const bool has_range = !workbench.selection().range.empty();
+  const std::string_view what = has_range ? "range of" : "all steps,";
+  const Quantity time{static_cast<double>(state.sums.range_ns), Unit::kNanoseconds};
+  const float word = std::ceil(ui.width(what)) + 5.0F;
+  const float digits = std::ceil(ui.width(text_of(time).whole())) + 1.0F;
+  if (head.width < word + digits) return;
+  const Color color = ui.theme().soft_ink;
+  ui.text(take_left(head, word), what, {.color = color});
+  ui.number("summed", take_left(head, digits), time, "/range_ns",
+            {.face = Face::kText, .color = color});
+}
+
 }  // namespace
 
 void draw_range_sums(Ui& ui, Workbench& workbench, TimelineState& state, const Rect& rect) {
@@ -224,12 +281,7 @@ void draw_range_sums(Ui& ui, Workbench& workbench, TimelineState& state, const R
   const int picked = menu_button(ui, "by", take_left(head, button_width(ui, label)), label, items);
   if (picked >= 0) state.by = kGroups[static_cast<std::size_t>(picked)];
   take_left(head, 8.0F);
-  const bool has_range = !workbench.selection().range.empty();
-  ui.text(
-      head,
-      fmt::format("{} {}", has_range ? "range of" : "all steps,",
-                  text_of({static_cast<double>(state.sums.range_ns), Unit::kNanoseconds}).whole()),
-      {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  draw_summed_time(ui, workbench, state, head);
   if (state.sums.rows.empty()) {
     return draw_empty(ui, workbench, rest, "Nothing to add up",
                       {.text = "The thread that runs the steps has no calls here."});
@@ -260,15 +312,13 @@ CopiedTable timeline_table(Workbench& workbench) {
 std::string timeline_twin(Workbench& workbench) {
   auto& state = workbench.state<TimelineState>();
   const auto by = std::ranges::find(kGroups, state.by) - kGroups.begin();
-  std::string line = twin_of_run(workbench, "query") +
-                     fmt::format(" --by {}", kGroupNames[static_cast<std::size_t>(by)]);
+  std::string line =
+      query_of(workbench) + fmt::format(" --by {}", kGroupNames[static_cast<std::size_t>(by)]);
   const RunData* run = workbench.run();
   if (run == nullptr || run->events() == nullptr) return line;
   update_timeline(state, workbench);
   const TimeRange range = summed_range(state, workbench);
-  line += fmt::format(" --range {}:{}", range.begin_ns, range.end_ns);
-  if (run->session() > 0) line += fmt::format(" --session {}", run->session());
-  return line;
+  return line + fmt::format(" --range {}:{}", range.begin_ns, range.end_ns);
 }
 
 bool has_timeline(const Workbench& workbench) {

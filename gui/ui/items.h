@@ -44,8 +44,8 @@ struct Item {
   bool fits = true;  // the whole label was drawn; of names that may be shortened always
   Color ink = {};
   Color paper = {};
-  // Of numbers: where the panel's twin has the same, as a JSON pointer ("/rows/12/ms"), and the
-  // value, before it was rounded.
+  // Of numbers: where the panel's twin has the same, as a JSON pointer ("/rows/12/ms") or a sum of
+  // some ("/nodes_after - /nodes_before"), and the value, before it was rounded.
   std::string fact = {};
   double number = 0.0;
 };

@@ -41,6 +41,7 @@ struct Style {
 Style style_of(Unit unit) {
   switch (unit) {
     case Unit::kCount:
+    case Unit::kChange:
       return {kPlainSteps, 0};
     case Unit::kMean:
       return {kPlainSteps, 1};
@@ -113,6 +114,10 @@ QuantityText text_of(const Quantity& quantity) {
   if (!std::isfinite(quantity.value)) return {.number = "—"};
   if (quantity.unit == Unit::kCount) {
     return {.number = grouped(std::llround(quantity.value))};
+  }
+  if (quantity.unit == Unit::kChange) {
+    const std::int64_t change = std::llround(quantity.value);
+    return {.number = (change > 0 ? "+" : "") + grouped(change)};
   }
   if (has_exponent(quantity)) {
     return {.number = fmt::format("{:.{}e}", quantity.value, kFloatDigits)};

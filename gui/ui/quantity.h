@@ -10,6 +10,7 @@ namespace trainscope::gui {
 // What a number counts; each has one way to be written.
 enum class Unit : std::uint8_t {
   kCount,         // 12 345
+  kChange,        // of a count: +12, -3
   kMean,          // of counts: one decimal
   kPlain,         // four decimals, an exponent where they do not say what it is
   kMilliseconds,  // 1.2346 ms

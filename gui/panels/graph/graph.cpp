@@ -134,61 +134,6 @@ void draw_change_counts(Ui& ui, const GraphState& state, Rect rest) {
   }
 }
 
-// A swatch for each class of ops that the stage has.
-void draw_op_legend(Ui& ui, const GraphState& state, Rect rest) {
-  std::array<bool, kLegendPlaces> is_there = {};
-  for (const NodeValue& value : state.values.nodes) is_there[value.category % kLegendPlaces] = true;
-  for (std::size_t i = 0; i < kLegendPlaces; ++i) {
-    if (!is_there[i]) continue;
-    const std::string_view name = name_of(class_at(i));
-    const float width = std::ceil(ui.width(name, Face::kSmall)) + 26.0F;
-    if (rest.width < width) return;
-    Rect item = take_left(rest, width);
-    const Rect swatch = take_left(item, 14.0F);
-    const Color color = i < kSeriesColors ? ui.theme().series[i] : ui.theme().control;
-    ui.canvas().fill({swatch.x, swatch.y + swatch.height / 2.0F - 4.0F, 8.0F, 8.0F}, color, 2.0F);
-    ui.text(item, name, {.face = Face::kSmall, .color = ui.theme().soft_ink});
-  }
-}
-
-void draw_pass_legend(Ui& ui, const GraphState& state, Rect rest) {
-  for (std::size_t i = 0; i < state.values.passes.size(); ++i) {
-    const std::string& name = state.values.passes[i];
-    const float width = std::ceil(ui.width(name, Face::kSmall)) + 26.0F;
-    if (rest.width < width) return;
-    Rect item = take_left(rest, width);
-    const Rect swatch = take_left(item, 14.0F);
-    ui.canvas().fill({swatch.x, swatch.y + swatch.height / 2.0F - 4.0F, 8.0F, 8.0F},
-                     ui.theme().series[i % kSeriesColors], 2.0F);
-    ui.text(item, name, {.face = Face::kSmall, .color = ui.theme().soft_ink});
-  }
-}
-
-// From nothing to the greatest, in four decades; a share in equal steps.
-void draw_scale_legend(Ui& ui, const GraphState& state, Rect rest) {
-  if (state.values.greatest <= 0.0) {
-    ui.text(rest,
-            state.valued == ColorBy::kRoof
-                ? "not known: needs a profile and the machine's rates (doctor --roofs)"
-                : "not known for this stage",
-            {.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kEnd});
-    return;
-  }
-  const Unit unit = state.valued == ColorBy::kTime    ? Unit::kMilliseconds
-                    : state.valued == ColorBy::kBytes ? Unit::kBytes
-                                                      : Unit::kShare;
-  Rect scale = take_left(rest, 120.0F);
-  scale = {scale.x, scale.y + scale.height / 2.0F - 4.0F, scale.width, 8.0F};
-  for (int i = 0; i < 24; ++i) {
-    const float share = static_cast<float>(i) / 23.0F;
-    ui.canvas().fill({scale.x + static_cast<float>(i) * 5.0F, scale.y, 5.0F, 8.0F},
-                     mixed(ui.theme().control, ui.theme().phases[1], share));
-  }
-  take_left(rest, 8.0F);
-  ui.text(rest, fmt::format("up to {}", text_of({state.values.greatest, unit}).whole()),
-          {.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kEnd});
-}
-
 void draw_graph_info(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect) {
   const Surface surface(ui, rect, ui.theme().header);
   Rect rest = rect.inset(8.0F, 0.0F);
@@ -205,9 +150,7 @@ void draw_graph_info(Ui& ui, Workbench& workbench, GraphState& state, const Rect
     return ui.text(rest, state.gone, {.color = ui.theme().warning, .fit = Fit::kEnd});
   }
   if (state.compared >= 0) return draw_change_counts(ui, state, rest);
-  if (state.valued == ColorBy::kOp) return draw_op_legend(ui, state, rest);
-  if (state.valued == ColorBy::kPass) return draw_pass_legend(ui, state, rest);
-  draw_scale_legend(ui, state, rest);
+  draw_legend(ui, workbench, state, rest);
 }
 
 bool has_graph(const Workbench& workbench) {

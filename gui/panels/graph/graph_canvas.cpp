@@ -195,12 +195,24 @@ class GraphDrawer {
     const float room = ui_.width(counts, Face::kSmallNumber) + 12.0F;
     if (head.width > 2.4F * room) {
       Rect right = take_right(head, room);
-      right.width -= 6.0F;
-      ui_.text(right, counts,
-               {.face = Face::kSmallNumber, .color = ui_.theme().soft_ink, .align = Align::kRight});
+      take_right(right, 6.0F);
+      draw_block_counts(block, right);
     }
     ui_.text(head, fmt::format("{} {}", block.collapsed ? "▸" : "▾", block.name),
              {.face = Face::kSmall, .color = ui_.theme().soft_ink, .fit = Fit::kEnd});
+  }
+
+  // "3 + 5 + 2", from the right.
+  void draw_block_counts(const LaidBlock& block, Rect rest) {
+    const TextLook look{.face = Face::kSmallNumber, .color = ui_.theme().soft_ink};
+    for (std::size_t column = kColumns; column-- > 0;) {
+      const Quantity count{static_cast<double>(block.nodes[column]), Unit::kCount};
+      const float width = ui_.width(text_of(count).whole(), look.face);
+      ui_.number(fmt::format("block/{}/{}", block.name, column), take_right(rest, width), count, {},
+                 look);
+      if (column == 0) return;
+      ui_.text(take_right(rest, ui_.width(" + ", look.face)), " + ", look);
+    }
   }
 
   void click_beside_nodes(Point mouse) {

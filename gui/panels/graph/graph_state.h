@@ -82,6 +82,8 @@ void select_near_miss(GraphState& state, Workbench& workbench, std::size_t miss)
 void find_next(GraphState& state, Workbench& workbench);
 
 void draw_graph_canvas(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect);
+// What the colours of nodes mean, on one line.
+void draw_legend(Ui& ui, Workbench& workbench, const GraphState& state, const Rect& rect);
 // Dashed where nodes were, with a line to what does their work now, `share` of its length.
 void draw_ghosts(Ui& ui, const StageStep& step, const GraphLayout& layout,
                  const GraphCamera& camera, const Rect& rect, float share);

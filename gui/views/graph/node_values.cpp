@@ -37,8 +37,10 @@ double value_of(ColorBy coloring, const NodeFacts& facts, std::uint32_t node) {
 }
 
 void shade(NodeValues& values, bool by_logarithm) {
-  for (const NodeValue& node : values.nodes) {
-    if (node.value > values.greatest) values.greatest = node.value;
+  for (std::uint32_t i = 0; i < values.nodes.size(); ++i) {
+    if (!(values.nodes[i].value > values.greatest)) continue;
+    values.greatest = values.nodes[i].value;
+    values.greatest_at = i;
   }
   if (values.greatest <= 0.0) return;
   constexpr double kDecades = 4.0;  // that shades tell apart

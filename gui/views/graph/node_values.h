@@ -30,6 +30,7 @@ struct NodeValues {
   std::vector<NodeValue> nodes = {};  // by place in the picture
   std::vector<std::string> passes = {};
   double greatest = 0.0;
+  std::uint32_t greatest_at = 0;  // the place of its node
 };
 
 // What a plan, times and a machine say about it; each may be absent (null).

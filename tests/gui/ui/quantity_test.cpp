@@ -14,6 +14,9 @@ TEST_CASE("text_of: each unit has one way") {
   CHECK(text(12345.0, Unit::kCount) == "12 345");
   CHECK(text(-1234567.0, Unit::kCount) == "-1 234 567");
   CHECK(text(999.0, Unit::kCount) == "999");
+  CHECK(text(1234.0, Unit::kChange) == "+1 234");
+  CHECK(text(-17.0, Unit::kChange) == "-17");
+  CHECK(text(0.0, Unit::kChange) == "0");
   CHECK(text(1.23456, Unit::kMilliseconds) == "1.235 ms");
   CHECK(text(512.0, Unit::kBytes) == "512 B");
   CHECK(text(1536.0, Unit::kBytes) == "1.5 KiB");
@@ -38,8 +41,8 @@ TEST_CASE("text_of: plain numbers that four decimals do not tell have an exponen
 
 TEST_CASE("rounding_of: what the digits leave out is no more than this") {
   for (const double value : {0.0, 1.0, 17.3, 999.0, 1024.0, 123456.0, 9.87654e8}) {
-    for (const Unit unit : {Unit::kCount, Unit::kMilliseconds, Unit::kBytes, Unit::kFlops,
-                            Unit::kNanoseconds, Unit::kMegabytes}) {
+    for (const Unit unit : {Unit::kCount, Unit::kChange, Unit::kMilliseconds, Unit::kBytes,
+                            Unit::kFlops, Unit::kNanoseconds, Unit::kMegabytes}) {
       CHECK(rounding_of({value, unit}) > 0.0);
     }
   }
