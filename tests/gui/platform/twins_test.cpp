@@ -167,16 +167,30 @@ int check_numbers(WindowDriver& window, const Panel& panel, Twins& twins,
   return paired;
 }
 
-// Of the inspector, for a thing of each kind.
+// Of each kind of thing some, by name: of each phase the nodes of its first, middle and last call.
+std::vector<std::string> things_of(const PlanView& plan) {
+  const auto middle = [](const auto& rows) { return rows[rows.size() / 2]; };
+  std::vector<std::string> things = {
+      "buffer:5", "call:7", fmt::format("value:{}", plan.text(middle(plan.values).name)),
+      fmt::format("kernel:{}", profiler::kernel_of(plan, middle(plan.calls)))};
+  for (const PlanPhase phase : {PlanPhase::kForward, PlanPhase::kBackward, PlanPhase::kUpdate}) {
+    std::vector<std::string> nodes;
+    for (const PlanCall& call : plan.calls) {
+      if (call.phase != phase || call.node == kNoRow) continue;
+      nodes.push_back(fmt::format("node:{}", plan.text(plan.nodes[call.node].name)));
+    }
+    REQUIRE_FALSE(nodes.empty());
+    things.insert(things.end(), {nodes.front(), middle(nodes), nodes.back()});
+  }
+  return things;
+}
+
+// Of the inspector, for things of each kind.
 int check_inspector(WindowDriver& window, Twins& twins) {
   const Panel& panel = *panel_named("inspector");
-  const PlanView& plan = *window.workbench().run()->plan();
-  const std::string value(plan.text(plan.values[plan.values.size() / 2].name));
-  const std::string kernel(profiler::kernel_of(plan, plan.calls[plan.calls.size() / 2]));
   int paired = 0;
   window.app().show_only("inspector");
-  for (const std::string& name :
-       {std::string("buffer:5"), "value:" + value, "kernel:" + kernel, std::string("call:7")}) {
+  for (const std::string& name : things_of(*window.workbench().run()->plan())) {
     INFO(name);
     REQUIRE(window.workbench().select_named(name));
     window.step(2);
