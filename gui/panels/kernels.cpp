@@ -11,10 +11,9 @@
 #include <vector>
 
 #include "gui/panels/empty_state.h"
-#include "gui/panels/kernels_state.h"
+#include "gui/panels/query/kernels_state.h"
 #include "gui/ui/controls.h"
 #include "gui/ui/table.h"
-#include "gui/ui/text_field.h"
 #include "gui/views/kernel_rows.h"
 #include "gui/workbench/panel.h"
 #include "gui/workbench/workbench.h"
@@ -24,31 +23,6 @@ namespace {
 
 using profiler::BreakdownRow;
 using profiler::GroupBy;
-
-bool can_show(Workbench& workbench) {
-  RunData* run = workbench.run();
-  return run != nullptr && run->plan() != nullptr && run->times() != nullptr &&
-         !run->times()->steps.empty();
-}
-
-// Which run is beside this one.
-void draw_beside(Ui& ui, Workbench& workbench, KernelsState& state, Rect& bar) {
-  if (workbench.count() < 2 || bar.width < 260.0F) return;
-  std::vector<MenuItem> items = {{.label = "nothing beside", .checked = state.other == nullptr}};
-  std::vector<const RunData*> runs = {nullptr};
-  for (std::size_t i = 0; i < workbench.count(); ++i) {
-    if (i == workbench.active()) continue;
-    const RunData& source = workbench.source(i);
-    items.push_back({.label = source.name(), .checked = state.other == &source});
-    runs.push_back(&source);
-  }
-  constexpr std::string_view kLabel = "beside ▼";
-  const Rect place = take_right(bar, button_width(ui, kLabel));
-  take_right(bar, 6.0F);
-  const int chosen =
-      menu_button(ui, "beside", place, kLabel, items, {.tooltip = "Another run beside this one"});
-  if (chosen >= 0) state.other = runs[static_cast<std::size_t>(chosen)];
-}
 
 void draw_tools(Ui& ui, Workbench& workbench, KernelsState& state, Rect bar) {
   static constexpr std::array<std::string_view, 7> kGroupNames = {"call",  "kernel", "op",  "node",
@@ -72,16 +46,7 @@ void draw_tools(Ui& ui, Workbench& workbench, KernelsState& state, Rect bar) {
   }
   state.wishes.by = static_cast<GroupBy>(chosen);
   take_left(bar, 8.0F);
-  draw_beside(ui, workbench, state, bar);
-  const FieldResponse typed = text_field(
-      ui, "filter", bar, state.filter,
-      {.hint = "filter: op==MatMul && ms>0.1",
-       .tooltip = "Calls that match alone. Fields: call, name, kernel, op, node, layer, phase, "
-                  "pass, dtype, ms, busy_ms, share, count, flops, bytes, gflops, gbs, intensity, "
-                  "roof; == != < <= > >= && || ! ( ); * and ? in texts",
-       .takes_focus = ui.region_has_keys() && ui.take(Chord{.key = static_cast<Key>('/')}),
-       .is_wrong = !state.rows.fault.empty()});
-  if (typed.changed || typed.submitted) state.wishes.filter = state.filter;
+  draw_call_query(ui, workbench, bar, state.rows.fault);
 }
 
 // A bar as long as the row's share of the greatest, and the share in digits.
@@ -171,28 +136,21 @@ void draw_footer(Ui& ui, const Rect& rect, const KernelsState& state) {
 }
 
 void draw_kernels(Ui& ui, Workbench& workbench, const Rect& rect) {
-  auto& state = workbench.state<KernelsState>();
-  const bool has_profile = can_show(workbench);
+  const bool has_profile = has_call_times(workbench);
   if (!has_content(ui, workbench, rect, Topic::kProfile, has_profile, "No profile")) return;
   RunData& run = *workbench.run();
   Rect rest = rect;
-  if (rect.height > 150.0F)
-    draw_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));
-  RunData* other = other_of(state, workbench);
+  if (rect.height > 150.0F) {
+    draw_tools(ui, workbench, workbench.state<KernelsState>(),
+               take_top(rest, ui.row_height() + 8.0F));
+  }
+  KernelsState& state = kernels_of(workbench);
+  RunData* other = run_beside(workbench);
   choose_columns(state, run.machine() != nullptr, other != nullptr);
   const std::vector<TableColumn> columns = columns_of(state);
-  const auto sorted = std::ranges::find(columns, state.wishes.sort, &TableColumn::name);
-  state.table.sorted_by =
-      sorted == columns.end() ? 1 : static_cast<std::size_t>(sorted - columns.begin());
-  state.wishes.sort = columns[state.table.sorted_by].name;
-  // Names are sorted from A, as `query` does.
-  const bool by_name = state.table.sorted_by == 0;
-  state.wishes.descending = state.table.descending != by_name;
+  follow_sorting(state.wishes, state.table, columns);
   const KernelRows& rows = rows_of_now(state, run, other);
-  if (!rows.fault.empty()) {
-    draw_empty(ui, workbench, rest, "The filter is not understood", {.text = rows.fault});
-    return;
-  }
+  if (!rows.fault.empty()) return draw_wrong_filter(ui, workbench, rest, rows.fault);
   if (rect.height > 150.0F) draw_footer(ui, take_bottom(rest, ui.row_height()), state);
   const bool moved = !(state.selected == workbench.selection());
   state.selected = workbench.selection();
@@ -223,9 +181,9 @@ std::string value_of(const KernelsState& state, const BreakdownRow& row,
 }
 
 CopiedTable kernels_table(Workbench& workbench) {
-  if (!can_show(workbench)) return {};
-  auto& state = workbench.state<KernelsState>();
-  const KernelRows& rows = rows_of_now(state, *workbench.run(), other_of(state, workbench));
+  if (!has_call_times(workbench)) return {};
+  KernelsState& state = kernels_of(workbench);
+  const KernelRows& rows = rows_of_now(state, *workbench.run(), run_beside(workbench));
   CopiedTable copied{.head = {std::string(name_of(state.wishes.by))}};
   for (const NumberColumn* column : state.columns) copied.head.emplace_back(column->column.name);
   for (const profiler::BreakdownRow& row : rows.table.rows) {
@@ -239,10 +197,17 @@ CopiedTable kernels_table(Workbench& workbench) {
 }
 
 std::string kernels_twin(Workbench& workbench) {
-  const KernelWishes& wishes = workbench.state<KernelsState>().wishes;
   if (workbench.run() == nullptr) return twin_of_run(workbench, "query");
-  return query_of(*workbench.run(), wishes);
+  return query_of(*workbench.run(), kernels_of(workbench).wishes);
 }
+
+constexpr AppCommand kKernelsCommands[] = {
+    {.id = "kernels.beside",
+     .title = "Kernels, Roofline: the next run beside this one",
+     .help = "The next of the open runs beside the active one, after the last none",
+     .run = take_next_beside,
+     .enabled = [](const Workbench& w) { return w.count() > 1; }},
+};
 
 }  // namespace
 
@@ -257,7 +222,8 @@ Panel kernels_panel() {
           .keys = "/: filter\nUp, Down, PageUp, PageDown, Home, End: rows",
           .draw = draw_kernels,
           .table = kernels_table,
-          .twin = kernels_twin};
+          .twin = kernels_twin,
+          .commands = kKernelsCommands};
 }
 
 }  // namespace trainscope::gui

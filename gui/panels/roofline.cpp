@@ -4,197 +4,267 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "engine/plan_classes.h"
 #include "gui/panels/empty_state.h"
 #include "gui/panels/plot.h"
+#include "gui/panels/query/roofline_state.h"
 #include "gui/ui/controls.h"
 #include "gui/views/op_class.h"
-#include "gui/views/roofline_points.h"
 #include "gui/workbench/panel.h"
 #include "gui/workbench/workbench.h"
 
 namespace trainscope::gui {
 namespace {
 
-using profiler::GroupBy;
+constexpr float kListWidth = 400.0F;
+constexpr float kWideList = 600.0F;  // of wide panels
+constexpr float kLeastPlotWidth = 420.0F;
+constexpr float kLegendName = 180.0F;  // most of a run's name
+constexpr float kMostName = 260.0F;    // of a roof
+constexpr float kNameStep = 34.0F;     // between places that are tried for it
+constexpr int kMostTries = 24;
 
-constexpr std::array kGroups = {GroupBy::kNode, GroupBy::kOp, GroupBy::kKernel};
-constexpr std::array<std::string_view, kGroups.size()> kGroupNames = {"node", "op", "kernel"};
-
-struct RooflineState {
-  std::size_t group = 0;
-  KernelRows rows;
-  Roofline roofline;
-  std::size_t shown_group = 0;
-  const RunData* of = nullptr;
-  std::uint64_t version = 0;
-};
-
-GroupBy group_of(const RooflineState& state) { return kGroups[state.group]; }
-
-KernelWishes wishes_of(const RooflineState& state) { return {.by = group_of(state)}; }
-
-const Roofline& roofline_of_now(RooflineState& state, RunData& run) {
-  const bool kept =
-      state.of == &run && state.version == run.version() && state.shown_group == state.group;
-  if (!kept) {
-    state.rows = kernel_rows(*run.times(), *run.plan(), run.machine(), wishes_of(state));
-    state.roofline = roofline_of(state.rows, run.machine(), run.plan()->facts().threads);
-    state.shown_group = state.group;
-    state.of = &run;
-    state.version = run.version();
-  }
-  return state.roofline;
-}
-
-bool has_times(Workbench& workbench) {
-  RunData* run = workbench.run();
-  return run != nullptr && run->plan() != nullptr && run->times() != nullptr &&
-         !run->times()->steps.empty();
-}
-
-void draw_roofs(Ui& ui, const Plot& plot, const Roofline& roofline) {
-  const Theme& theme = ui.theme();
-  const Clip clip(ui, plot.inside());
-  const PlotAxis& x = roofline.intensity;
-  const float line = ui.line_height(Face::kSmall);
-  const Stroke stroke{.color = theme.soft_ink, .width = 1.5F};
-  const Surface surface(ui, {0.0F, 0.0F, 0.0F, 0.0F}, theme.inset);
-  for (const Roof& roof : roofline.roofs) {
-    if (roof.gbs == 0.0) {
-      const Point from = plot.at(x.low, roof.gflops);
-      ui.canvas().line(from, plot.at(x.high, roof.gflops), stroke);
-      ui.text({from.x, from.y - line - 2.0F, plot.inside().width - 6.0F, line},
-              fmt::format("{}  {:.0f} GFLOP/s", roof.name, roof.gflops),
-              {.face = Face::kSmall, .color = theme.soft_ink, .align = Align::kRight});
-      continue;
-    }
-    const double ridge = roof.gflops / roof.gbs;
-    ui.canvas().line(plot.at(x.low, x.low * roof.gbs), plot.at(ridge, roof.gflops), stroke);
-    // Beside the line, where it comes into the plot.
-    const double in = std::max(x.low, roofline.gflops.low / roof.gbs);
-    const Point at = plot.at(in, in * roof.gbs);
-    ui.text({at.x + 16.0F, at.y - 2.0F * line, 160.0F, line},
-            fmt::format("{}  {:.1f} GB/s", roof.name, roof.gbs),
-            {.face = Face::kSmall, .color = theme.soft_ink});
-  }
-}
+// Which of the two runs a mark is of: filled ones are the active run's.
+enum class Side : std::uint8_t { kOwn, kBeside };
 
 float radius_of(const RooflinePoint& point) {
   return 4.0F + 14.0F * std::sqrt(static_cast<float>(std::min(1.0, point.share)));
 }
 
-// More places than colours: what is no class is grey.
-Color color_at(const Theme& theme, std::size_t legend_place) {
-  return legend_place < kSeriesColors ? theme.series[legend_place] : theme.soft_ink;
+void draw_mark(Ui& ui, Side side, Point at, float radius, Color color) {
+  if (side == Side::kBeside) {  // seen on a filled one of its colour too
+    ui.canvas().ring(at, radius, {.color = ui.theme().inset, .width = 4.0F});
+    return ui.canvas().ring(at, radius, {.color = color, .width = 2.0F});
+  }
+  ui.canvas().circle(at, radius, with_alpha(color, 0.75F));
+  ui.canvas().ring(at, radius, {.color = ui.theme().inset});
 }
 
-// The colour of the op that its first call runs.
-Color color_of(const Ui& ui, const PlanView& plan, const RooflineState& state,
-               const RooflinePoint& point) {
-  const std::uint32_t call = first_call_of(plan, state.rows.table.rows[point.row], group_of(state));
-  const OpClass op = call == kNoRow ? OpClass::kOther : class_of(plan, plan.calls[call]);
-  return color_at(ui.theme(), legend_place(op));
-}
+// Roofs and marks in the plot.
+class MarksDrawer {
+ public:
+  MarksDrawer(Ui& ui, Workbench& workbench, const RooflineState& state, const Plot& plot)
+      : ui_(ui), workbench_(workbench), state_(state), plot_(plot) {}
 
-std::string text_of_point(const RooflinePoint& point) {
-  std::string text = fmt::format("{}\n{:.2f} GFLOP/s at {:.2f} FLOP/B, {:.2f} % of the step",
-                                 point.name, point.gflops, point.intensity, 100.0 * point.share);
-  if (point.roof > 0.0) text += fmt::format("\n{:.1f} % of its roof", 100.0 * point.roof);
-  return text;
-}
+  void draw() {
+    const Response response =
+        ui_.hit("plot", plot_.inside(), {.kind = ItemKind::kArea, .label = "roofline"});
+    const Clip clip(ui_, plot_.inside());
+    draw_roofs(state_.own.roofline.roofs, Side::kOwn);
+    if (has_other_roofs()) draw_roofs(state_.beside.roofline.roofs, Side::kBeside);
+    name_roofs(state_.own.roofline.roofs, "");
+    if (has_other_roofs()) {
+      name_roofs(state_.beside.roofline.roofs, "  " + run_of_side(Side::kBeside).name());
+    }
+    draw_side(Side::kOwn, response);
+    draw_side(Side::kBeside, response);
+    if (const auto chosen = chosen_point(state_, workbench_)) draw_chosen(*chosen);
+    if (!pointed_) return;
+    ui_.canvas().ring(at(*pointed_), radius_of(*pointed_), {.color = ui_.theme().ink});
+    ui_.tooltip(response, text_of_point());
+    if (response.clicked) click();
+  }
 
-void select_point(Workbench& workbench, const RooflineState& state, const RooflinePoint& point) {
-  const PlanLinks* links = workbench.links();
-  const std::uint32_t call =
-      first_call_of(links->plan(), state.rows.table.rows[point.row], group_of(state));
-  if (call == kNoRow) return;
-  workbench.select(selection_of_row(*links, workbench.selection(), call, group_of(state)));
-}
+ private:
+  const Roofline& roofline_of_side(Side side) const {
+    return side == Side::kOwn ? state_.own.roofline : state_.beside.roofline;
+  }
+  const RunData& run_of_side(Side side) const {
+    return side == Side::kOwn ? *state_.own.of : *state_.beside.of;
+  }
+  Point at(const RooflinePoint& point) const { return plot_.at(point.intensity, point.gflops); }
 
-std::optional<std::size_t> chosen_point(Workbench& workbench, const RooflineState& state) {
-  const std::optional<std::size_t> row = row_of_call(*workbench.run()->plan(), state.rows,
-                                                     group_of(state), workbench.selection().call);
-  if (!row) return std::nullopt;
-  const auto found = std::ranges::find(state.roofline.points, *row, &RooflinePoint::row);
-  if (found == state.roofline.points.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - state.roofline.points.begin());
-}
+  bool has_other_roofs() const {
+    return state_.has_beside() && state_.beside.roofline.roofs != state_.own.roofline.roofs;
+  }
 
-// Down goes to the point of less time, Up to that of more.
-void walk_points(Ui& ui, Workbench& workbench, const RooflineState& state,
-                 std::optional<std::size_t> chosen) {
-  if (!ui.region_has_keys() || state.roofline.points.empty()) return;
-  const std::size_t last = state.roofline.points.size() - 1;
+  // Those of the other machine are dashed.
+  void draw_roofs(std::span<const Roof> roofs, Side side) {
+    const Stroke stroke{
+        .color = ui_.theme().soft_ink, .width = 1.5F, .dashed = side == Side::kBeside};
+    const PlotAxis& x = state_.axes.intensity;
+    for (const Roof& roof : roofs) {
+      const bool is_level = roof.gbs == 0.0;
+      const double end = is_level ? x.high : roof.gflops / roof.gbs;
+      const double low = is_level ? roof.gflops : x.low * roof.gbs;
+      ui_.canvas().line(plot_.at(x.low, low), plot_.at(end, roof.gflops), stroke);
+    }
+  }
+
+  // Those of the other machine with its run; what both machines have has its name once.
+  void name_roofs(std::span<const Roof> roofs, const std::string& of_run) {
+    for (const Roof& roof : roofs) {
+      if (!of_run.empty() && is_own_roof(roof)) continue;
+      if (roof.gbs == 0.0) {
+        name_level(roof, fmt::format("{}  {:.0f} GFLOP/s{}", roof.name, roof.gflops, of_run));
+      } else {
+        name_slope(roof, fmt::format("{}  {:.1f} GB/s{}", roof.name, roof.gbs, of_run));
+      }
+    }
+  }
+
+  // Above the line, at the right or as far to the left as other names need.
+  void name_level(const Roof& roof, const std::string& text) {
+    const float width = label_width(text);
+    const float line = ui_.line_height(Face::kSmall);
+    const float y = plot_.at(state_.axes.intensity.high, roof.gflops).y - line - 2.0F;
+    for (int i = 0; i < kMostTries; ++i) {
+      const float moved = static_cast<float>(i) * kNameStep;
+      if (name({plot_.inside().right() - 6.0F - width - moved, y, width, line}, text)) return;
+    }
+  }
+
+  // Beside the line, where it comes into the plot or as far up as other names need.
+  void name_slope(const Roof& roof, const std::string& text) {
+    const float line = ui_.line_height(Face::kSmall);
+    const Point start =
+        plot_.at(std::max(state_.axes.intensity.low, state_.axes.gflops.low / roof.gbs), 1.0);
+    const double ridge = roof.gflops / roof.gbs;
+    for (int i = 0; i < kMostTries; ++i) {
+      const float x = start.x + kNameStep * static_cast<float>(i);
+      const double intensity = state_.axes.intensity.value_at(
+          static_cast<double>((x - plot_.inside().x) / plot_.inside().width));
+      if (intensity >= ridge) return;
+      const float y = plot_.at(intensity, intensity * roof.gbs).y;
+      if (name({x + 16.0F, y - 2.0F * line, label_width(text), line}, text)) return;
+    }
+  }
+
+  float label_width(const std::string& text) const {
+    return std::min(kMostName, std::ceil(ui_.width(text, Face::kSmall)));
+  }
+
+  // False where another name lies there.
+  bool name(const Rect& rect, const std::string& text) {
+    const bool is_taken = std::ranges::any_of(
+        names_, [&](const Rect& other) { return !other.intersected(rect).empty(); });
+    if (is_taken) return false;
+    names_.push_back(rect);
+    const Surface surface(ui_, rect, ui_.theme().inset);
+    ui_.text(rect, text,
+             {.face = Face::kSmall, .color = ui_.theme().soft_ink, .fit = Fit::kMiddle});
+    return true;
+  }
+
+  bool is_own_roof(const Roof& roof) const {
+    return std::ranges::any_of(state_.own.roofline.roofs, [&](const Roof& own) {
+      const bool same_height = roof.gbs > 0.0 || own.gflops == roof.gflops;
+      return own.name == roof.name && own.gbs == roof.gbs && same_height;
+    });
+  }
+
+  // Small points lie above large ones, which come first. The last one at the mouse is pointed at.
+  void draw_side(Side side, const Response& response) {
+    const Roofline& roofline = roofline_of_side(side);
+    const Scope scope(ui_, side == Side::kOwn ? "point" : "beside");
+    for (const std::size_t i : roofline.by_share) {
+      const RooflinePoint& point = roofline.points[i];
+      const Point center = at(point);
+      const float radius = radius_of(point);
+      draw_mark(ui_, side, center, radius, color_of_class(ui_.theme(), point.op_class));
+      const Rect box{center.x - radius, center.y - radius, 2.0F * radius, 2.0F * radius};
+      if (response.hovered && box.contains(ui_.input().mouse)) {
+        pointed_ = &point;
+        pointed_side_ = side;
+      }
+      if (!ui_.items().keeps_all()) continue;
+      ui_.hit(std::to_string(i), box,
+              {.kind = ItemKind::kMark, .value = point.name, .focusable = false});
+    }
+  }
+
+  // With a line to what the other run does of the same name.
+  void draw_chosen(std::size_t chosen) {
+    const RooflinePoint& point = state_.own.roofline.points[chosen];
+    const Stroke stroke{.color = ui_.theme().accent, .width = 2.0F};
+    if (const auto other = state_.beside.roofline.point_named(point.name)) {
+      const RooflinePoint& beside = state_.beside.roofline.points[*other];
+      ui_.canvas().line(at(point), at(beside), {.color = ui_.theme().accent, .dashed = true});
+      ui_.canvas().ring(at(beside), radius_of(beside) + 3.0F, stroke);
+    }
+    ui_.canvas().ring(at(point), radius_of(point) + 3.0F, stroke);
+  }
+
+  std::string text_of_point() const {
+    const RooflinePoint& point = *pointed_;
+    std::string text = point.name;
+    if (state_.has_beside()) text += fmt::format("\nin {}", run_of_side(pointed_side_).name());
+    text += fmt::format("\n{:.2f} GFLOP/s at {:.2f} FLOP/B, {:.2f} % of the step", point.gflops,
+                        point.intensity, 100.0 * point.share);
+    if (point.roof > 0.0) text += fmt::format("\n{:.1f} % of its roof", 100.0 * point.roof);
+    return text;
+  }
+
+  // The point of this name in the active run: one that only the other run has selects nothing.
+  void click() {
+    const auto own = state_.own.roofline.point_named(pointed_->name);
+    if (own) select_point(workbench_, state_, *own);
+  }
+
+  Ui& ui_;
+  Workbench& workbench_;
+  const RooflineState& state_;
+  const Plot& plot_;
+  std::vector<Rect> names_ = {};  // where roofs have theirs
+  const RooflinePoint* pointed_ = nullptr;
+  Side pointed_side_ = Side::kOwn;
+};
+
+// Down goes to the next row of the list, Up to the one before.
+void walk_points(Ui& ui, Workbench& workbench, const RooflineState& state) {
+  if (!ui.region_has_keys() || state.own.roofline.points.empty()) return;
+  const std::optional<std::size_t> chosen = chosen_point(state, workbench);
+  const std::size_t last = state.own.roofline.points.size() - 1;
   std::optional<std::size_t> to;
   if (ui.take("Down") || ui.take("Right")) to = chosen ? std::min(*chosen + 1, last) : 0;
   if (ui.take("Up") || ui.take("Left")) to = chosen && *chosen > 0 ? *chosen - 1 : 0;
-  if (to) select_point(workbench, state, state.roofline.points[*to]);
+  if (to) select_point(workbench, state, *to);
 }
 
-void draw_points(Ui& ui, Workbench& workbench, const Plot& plot, const RooflineState& state) {
-  const Scope scope(ui, "point");
-  const Clip clip(ui, plot.inside());
-  const PlanView& plan = *workbench.run()->plan();
-  const std::optional<std::size_t> chosen = chosen_point(workbench, state);
-  walk_points(ui, workbench, state, chosen);
-  // Small points lie above large ones, which come first.
-  for (std::size_t i = 0; i < state.roofline.points.size(); ++i) {
-    const RooflinePoint& point = state.roofline.points[i];
-    const Point at = plot.at(point.intensity, point.gflops);
-    const float radius = radius_of(point);
-    const Color color = color_of(ui, plan, state, point);
-    const Rect box{at.x - radius, at.y - radius, 2.0F * radius, 2.0F * radius};
-    const Response pressed = ui.hit(
-        std::to_string(i), box, {.kind = ItemKind::kMark, .value = point.name, .focusable = false});
-    ui.canvas().circle(at, radius, with_alpha(color, 0.75F));
-    ui.canvas().ring(at, radius, {.color = pressed.hovered ? ui.theme().ink : ui.theme().inset});
-    ui.tooltip(pressed, text_of_point(point));
-    if (pressed.clicked) select_point(workbench, state, point);
-  }
-  if (!chosen) return;
-  const RooflinePoint& point = state.roofline.points[*chosen];
-  const Point at = plot.at(point.intensity, point.gflops);
-  ui.canvas().ring(at, radius_of(point) + 3.0F, {.color = ui.theme().accent, .width = 2.0F});
-}
+struct LegendEntry {
+  std::string text = {};
+  Side side = Side::kOwn;
+  Color color = {};
+};
 
-// The places of the legend whose ops have points.
-std::vector<std::size_t> places_seen(const PlanView& plan, const RooflineState& state) {
+// The runs where there are two, then the classes whose ops have points.
+std::vector<LegendEntry> legend_of(const Ui& ui, const RooflineState& state) {
+  std::vector<LegendEntry> entries;
   std::array<bool, kLegendPlaces> there = {};
-  for (const RooflinePoint& point : state.roofline.points) {
-    const std::uint32_t call =
-        first_call_of(plan, state.rows.table.rows[point.row], group_of(state));
-    if (call != kNoRow) there[legend_place(class_of(plan, plan.calls[call]))] = true;
+  for (const RooflineRun* run : {&state.own, &state.beside}) {
+    if (run->of == nullptr) continue;
+    const Side side = run == &state.own ? Side::kOwn : Side::kBeside;
+    if (state.has_beside()) entries.push_back({run->of->name(), side, ui.theme().ink});
+    for (const RooflinePoint& point : run->roofline.points) {
+      there[legend_place(point.op_class)] = true;
+    }
   }
-  std::vector<std::size_t> places;
   for (std::size_t i = 0; i < kLegendPlaces; ++i) {
-    if (there[i]) places.push_back(i);
+    if (!there[i]) continue;
+    entries.push_back(
+        {std::string(name_of(class_at(i))), Side::kOwn, color_of_class(ui.theme(), class_at(i))});
   }
-  return places;
+  return entries;
 }
 
-float legend_width(Ui& ui, std::size_t place) {
-  return ui.width(name_of(class_at(place)), Face::kSmall) + 28.0F;
-}
-
-// In the bar, or where that has not the room, in rows below it, which are taken from `rest`.
-void draw_legend(Ui& ui, std::span<const std::size_t> places, Rect bar, Rect& rest) {
-  float needed = 0.0F;
-  for (const std::size_t place : places) needed += legend_width(ui, place);
-  const bool below = needed > bar.width;
-  const auto next_row = [&] { return take_top(rest, ui.row_height()).inset(6.0F, 0.0F); };
-  Rect row = below ? next_row() : bar;
-  for (const std::size_t place : places) {
-    const float width = legend_width(ui, place);
-    if (below && width > row.width) row = next_row();
+// In as many rows as it needs, which are taken from `rest`.
+void draw_legend(Ui& ui, const RooflineState& state, Rect& rest) {
+  const Scope scope(ui, "legend");
+  const auto next_row = [&] { return take_top(rest, ui.row_height()).inset(8.0F, 0.0F); };
+  Rect row = next_row();
+  for (const LegendEntry& entry : legend_of(ui, state)) {
+    const float width =
+        std::min(kLegendName, std::ceil(ui.width(entry.text, Face::kSmall))) + 28.0F;
+    if (width > row.width) row = next_row();
     const Rect at = take_left(row, width);
-    ui.canvas().circle({at.x + 6.0F, at.center().y}, 5.0F, color_at(ui.theme(), place));
-    ui.text({at.x + 15.0F, at.y, at.width - 15.0F, at.height}, name_of(class_at(place)),
-            {.face = Face::kSmall, .color = ui.theme().soft_ink});
+    draw_mark(ui, entry.side, {at.x + 6.0F, at.center().y}, 5.0F, entry.color);
+    ui.text({at.x + 15.0F, at.y, at.width - 27.0F, at.height}, entry.text,
+            {.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kMiddle});
   }
 }
 
@@ -211,53 +281,86 @@ void draw_unmeasured(Ui& ui, Workbench& workbench, Rect row) {
           {.color = ui.theme().warning, .fit = Fit::kEnd});
 }
 
-void draw_roofline(Ui& ui, Workbench& workbench, const Rect& rect) {
-  const bool is_there = has_times(workbench);
-  if (!has_content(ui, workbench, rect, Topic::kProfile, is_there, "No profile")) return;
-  auto& state = workbench.state<RooflineState>();
-  Rect rest = rect;
-  if (rect.height > 150.0F) {
-    Rect bar = take_top(rest, ui.row_height() + 8.0F).inset(6.0F, 3.0F);
-    tabs(ui, "by", take_left(bar, tabs_width(ui, kGroupNames)), kGroupNames, state.group);
-    take_left(bar, 16.0F);
-    roofline_of_now(state, *workbench.run());
-    draw_legend(ui, places_seen(*workbench.run()->plan(), state), bar, rest);
+void draw_roofline_tools(Ui& ui, Workbench& workbench, Rect bar) {
+  RooflineState& state = roofline_state_of(workbench);
+  bar = bar.inset(6.0F, 3.0F);
+  auto group = static_cast<std::size_t>(std::ranges::find(kRooflineGroups, state.wishes.by) -
+                                        kRooflineGroups.begin());
+  tabs(ui, "by", take_left(bar, tabs_width(ui, kRooflineGroupNames)), kRooflineGroupNames, group);
+  state.wishes.by = kRooflineGroups[group];
+  take_left(bar, 8.0F);
+  draw_call_query(ui, workbench, bar, state.own.rows.fault);
+}
+
+// The list's part of the panel, which is taken from it; empty where there is no room.
+Rect take_list(Rect& rest) {
+  if (rest.width >= kListWidth + kLeastPlotWidth) {
+    return take_right(rest, rest.width > 1300.0F ? kWideList : kListWidth);
   }
-  const Roofline& roofline = roofline_of_now(state, *workbench.run());
-  if (roofline.points.empty()) {
+  return rest.height > 420.0F ? take_bottom(rest, std::floor(rest.height * 0.36F)) : Rect{};
+}
+
+void draw_roofline(Ui& ui, Workbench& workbench, const Rect& rect) {
+  const bool is_there = has_call_times(workbench);
+  if (!has_content(ui, workbench, rect, Topic::kProfile, is_there, "No profile")) return;
+  Rect rest = rect;
+  const bool roomy = rect.height > 150.0F;
+  if (roomy) draw_roofline_tools(ui, workbench, take_top(rest, ui.row_height() + 8.0F));
+  RooflineState& state = roofline_state_of(workbench);
+  follow_sorting(state.wishes, state.table, roofline_columns(state));
+  update_roofline(state, workbench);
+  const std::string& fault = state.own.rows.fault;
+  if (!fault.empty()) return draw_wrong_filter(ui, workbench, rest, fault);
+  if (state.own.roofline.points.empty() && state.beside.roofline.points.empty()) {
     draw_empty(ui, workbench, rest, "Nothing to show",
-               {.text = "No op of the profile has both FLOPs and bytes."});
+               {.text = "No op of the profile has both FLOPs and bytes, and matches the filter."});
     return;
   }
-  if (roofline.roofs.empty() && rect.height > 220.0F) {
+  walk_points(ui, workbench, state);
+  if (roomy) draw_legend(ui, state, rest);
+  if (state.own.roofline.roofs.empty() && rect.height > 220.0F) {
     draw_unmeasured(ui, workbench, take_bottom(rest, ui.row_height() + 8.0F).inset(12.0F, 3.0F));
   }
-  rest = rest.inset(12.0F, 6.0F);
-  const Plot plot(ui, rest,
-                  {.x = roofline.intensity,
-                   .y = roofline.gflops,
-                   .title = rect.height > 150.0F ? "What each does, of what the machine can" : "",
+  const Rect list = roomy ? take_list(rest) : Rect{};
+  if (!list.empty()) draw_roofline_list(ui, workbench, state, list);
+  const Plot plot(ui, rest.inset(12.0F, 6.0F),
+                  {.x = state.axes.intensity,
+                   .y = state.axes.gflops,
+                   .title = roomy ? "What each does, of what the machine can" : "",
                    .x_label = "FLOPs a byte",
                    .y_label = "GFLOP/s"});
-  draw_roofs(ui, plot, roofline);
-  draw_points(ui, workbench, plot, state);
+  MarksDrawer(ui, workbench, state, plot).draw();
 }
 
 CopiedTable roofline_table(Workbench& workbench) {
   CopiedTable copied{.head = {"name", "flops_per_byte", "gflops", "share", "roof"}};
-  if (!has_times(workbench)) return copied;
-  auto& state = workbench.state<RooflineState>();
-  for (const RooflinePoint& point : roofline_of_now(state, *workbench.run()).points) {
-    copied.rows.push_back({point.name, fmt::format("{:.9g}", point.intensity),
-                           fmt::format("{:.9g}", point.gflops), fmt::format("{:.9g}", point.share),
-                           fmt::format("{:.9g}", point.roof)});
+  if (!has_call_times(workbench)) return copied;
+  RooflineState& state = roofline_state_of(workbench);
+  update_roofline(state, workbench);
+  if (state.has_beside()) {
+    for (const char* name : {"other_flops_per_byte", "other_gflops", "other_share", "other_roof"}) {
+      copied.head.emplace_back(name);
+    }
+  }
+  const auto add = [](std::vector<std::string>& cells, const RooflinePoint& point) {
+    for (const double value : {point.intensity, point.gflops, point.share, point.roof}) {
+      cells.push_back(fmt::format("{:.9g}", value));
+    }
+  };
+  for (const RooflinePoint& point : state.own.roofline.points) {
+    std::vector<std::string>& cells = copied.rows.emplace_back();
+    cells.push_back(point.name);
+    add(cells, point);
+    const auto other = state.beside.roofline.point_named(point.name);
+    if (other) add(cells, state.beside.roofline.points[*other]);
+    cells.resize(copied.head.size());
   }
   return copied;
 }
 
 std::string roofline_twin(Workbench& workbench) {
-  return fmt::format("{} --by {}", twin_of_run(workbench, "query"),
-                     kGroupNames[workbench.state<RooflineState>().group]);
+  if (workbench.run() == nullptr) return twin_of_run(workbench, "query");
+  return query_of(*workbench.run(), roofline_state_of(workbench).wishes);
 }
 
 }  // namespace
@@ -270,8 +373,9 @@ Panel roofline_panel() {
               "byte that it moves, upwards it does more of them in a second; its area is its "
               "share of the step's time. Lines are what the machine was measured to reach: "
               "sloped ones bytes a second of a level of memory, level ones FLOPs a second. "
-              "What is far below its line has something to gain.",
-          .keys = "Down, Right: the next point by time\nUp, Left: the one before",
+              "What is far below its line has something to gain. Rings are another run's, "
+              "dashed lines its machine's. Filter and other run are those of Kernels.",
+          .keys = "/: filter\nDown, Right: the next point of the list\nUp, Left: the one before",
           .draw = draw_roofline,
           .table = roofline_table,
           .twin = roofline_twin};

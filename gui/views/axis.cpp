@@ -19,6 +19,11 @@ double PlotAxis::share_of(double value) const {
   return (power_of(value) - power_of(low)) / (power_of(high) - power_of(low));
 }
 
+double PlotAxis::value_at(double share) const {
+  if (scale == AxisScale::kLinear) return low + share * (high - low);
+  return std::pow(10.0, power_of(low) + share * (power_of(high) - power_of(low)));
+}
+
 PlotAxis axis_around(const std::vector<double>& values, AxisScale scale) {
   double low = std::numeric_limits<double>::infinity();
   double high = -low;

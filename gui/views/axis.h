@@ -14,6 +14,7 @@ struct PlotAxis {
 
   // 0 at the low end, 1 at the high one.
   double share_of(double value) const;
+  double value_at(double share) const;  // and back
 };
 
 // Around finite values with some room: [low, high] of them, never empty. Logarithmic ones are of

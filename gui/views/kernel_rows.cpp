@@ -27,6 +27,15 @@ KernelRows kernel_rows(const profiler::StepTimes& times, const PlanView& plan,
   return rows;
 }
 
+std::unordered_map<std::string, std::uint32_t> first_calls(const PlanView& plan,
+                                                           profiler::GroupBy by) {
+  std::unordered_map<std::string, std::uint32_t> first;
+  for (std::uint32_t i = 0; i < plan.calls.size(); ++i) {
+    first.try_emplace(profiler::group_name(plan, i, by), i);
+  }
+  return first;
+}
+
 std::uint32_t first_call_of(const PlanView& plan, const profiler::BreakdownRow& row,
                             profiler::GroupBy by) {
   if (!row.is_call) return kNoRow;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "engine/machine/machine.h"
 #include "gui/views/plan_links.h"
@@ -35,6 +36,9 @@ struct KernelRows {
 KernelRows kernel_rows(const profiler::StepTimes& times, const PlanView& plan,
                        const Machine* machine, const KernelWishes& wishes);
 
+// By the names of rows: the first call that has the name.
+std::unordered_map<std::string, std::uint32_t> first_calls(const PlanView& plan,
+                                                           profiler::GroupBy by);
 // The first call that is counted in the row; kNoRow: none is.
 std::uint32_t first_call_of(const PlanView& plan, const profiler::BreakdownRow& row,
                             profiler::GroupBy by);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "gui/panels/kernels_state.h"
 #include "gui/panels/panels.h"
+#include "gui/panels/query/kernels_state.h"
 #include "tests/gui/platform/window_driver.h"
 
 namespace trainscope::gui {
@@ -146,7 +146,7 @@ TEST_CASE("kernels: / goes to the filter, Escape out of it, and the expression i
   window.type("op=='Gelu'");
   window.key("Esc");
   CHECK(window.app().memory().focus.empty());
-  CHECK(window.kernels().filter == "op=='Gelu'");
+  CHECK(window.workbench().state<CallQuery>().filter == "op=='Gelu'");
   CHECK(window.twin().find("Gelu") != std::string::npos);
 }
 
@@ -173,6 +173,22 @@ TEST_CASE("kernels: another run beside has its milliseconds, and how much more t
   window.workbench().close(1);
   window.step(2);
   CHECK_FALSE(window.has("main/kernels/table/column/other_ms"));
+}
+
+TEST_CASE("kernels: a command takes one open run after the other beside, and then none") {
+  KernelsWindow window;
+  window.workbench().open(test::image_run().folder());
+  window.workbench().open(test::branched_run().folder());
+  window.workbench().activate(1);
+  std::vector<const RunData*> besides;
+  for (int i = 0; i < 4; ++i) {
+    window.workbench().request("kernels.beside");
+    window.step(2);
+    besides.push_back(run_beside(window.workbench()));
+  }
+  const RunData* first = &window.workbench().source(0);
+  const RunData* last = &window.workbench().source(2);
+  CHECK(besides == std::vector<const RunData*>{first, last, nullptr, first});
 }
 
 TEST_CASE("kernels: copied rows are those of the table, with full digits") {

@@ -1,4 +1,4 @@
-// The panels Overview, Roofline and Inspector by their items.
+// The panels Overview and Inspector by their items.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 #include "engine/bundle/plan_moment.h"
 #include "gui/panels/panels.h"
-#include "gui/views/roofline_points.h"
+#include "profiler/analysis/breakdown.h"
 #include "tests/cli/program_runner.h"
 #include "tests/gui/platform/window_driver.h"
 
@@ -117,46 +117,6 @@ TEST_CASE("overview: copied are the cards") {
   const CopiedTable copied = panel_named("overview")->table(window.workbench());
   REQUIRE(copied.rows.size() >= 5);
   CHECK(copied.rows[0] == std::vector<std::string>{"steps", "5"});
-}
-
-TEST_CASE("roofline: a point for each row with FLOPs and bytes; arrows walk by time") {
-  PanelWindow window("roofline");
-  const auto points = [&] {
-    return std::ranges::count_if(window.items().below("main/roofline/point/"),
-                                 [](const Item* i) { return i->kind == ItemKind::kMark; });
-  };
-  CHECK(points() > 5);
-  window.key("Down");
-  const std::string first = window.workbench().selected_name();
-  // The node that runs first of those that stem from the point's ONNX node.
-  const std::uint32_t call = window.workbench().selection().call;
-  REQUIRE(call != kNoRow);
-  CHECK(profiler::group_name(window.plan(), call, profiler::GroupBy::kNode) ==
-        window.items().find("main/roofline/point/0")->value);
-  window.key("Down");
-  const std::string second = window.workbench().selected_name();
-  CHECK(second != first);
-  window.key("Up");
-  CHECK(window.workbench().selected_name() == first);
-  for (int i = 0; i < 200; ++i) window.key("Down");
-  const std::string last = window.workbench().selected_name();
-  window.key("Down");
-  CHECK(window.workbench().selected_name() == last);
-}
-
-TEST_CASE("roofline: points by op and kernel; a click selects") {
-  PanelWindow window("roofline");
-  REQUIRE(window.click("main/roofline/by/kernel"));
-  REQUIRE(window.click("main/roofline/point/0"));
-  CHECK(window.workbench().selection().subject == Subject::kKernel);
-  REQUIRE(window.click("main/roofline/by/op"));
-  CHECK(panel_named("roofline")->twin(window.workbench()).ends_with("--by op"));
-}
-
-TEST_CASE("roofline: without a measured machine it says how to measure one") {
-  PanelWindow window("roofline");
-  REQUIRE(window.click("main/roofline/measure"));
-  CHECK(window.app().memory().clipboard.starts_with("trainscope doctor --roofs"));
 }
 
 TEST_CASE("inspector: nothing, a node, a tensor, a buffer, a kernel") {

@@ -287,7 +287,7 @@ TEST_CASE("twins: the peak of a model that nobody has trained is what `plan` pri
   CHECK(check_numbers(window, *panel_named("overview"), twins, "main/overview/card/") == 2);
 }
 
-TEST_CASE("twins: two runs beside each other, in Kernels and in Runs") {
+TEST_CASE("twins: two runs beside each other, in Kernels, Roofline and Runs") {
   const TemporaryFolder a;
   const TemporaryFolder b;
   const std::filesystem::path run =
@@ -311,6 +311,10 @@ TEST_CASE("twins: two runs beside each other, in Kernels and in Runs") {
   CHECK(columns("/other_ms") > 10);
   CHECK(columns("/more_ms") > 10);
   CHECK(check_numbers(window, *panel_named("kernels"), twins) > 50);
+  window.app().show_only("roofline");
+  window.settle();
+  CHECK(columns("/other_gflops") > 10);
+  CHECK(check_numbers(window, *panel_named("roofline"), twins) > 50);
   window.app().show_only("runs");
   window.settle();
   CHECK(check_numbers(window, *panel_named("runs"), twins) > 50);
@@ -355,6 +359,22 @@ TEST_CASE("twins: what is drawn is the number, rounded as its unit is") {
     ++numbers;
   }
   CHECK(numbers > 20);
+}
+
+TEST_CASE("twins: the points that a filter leaves, sorted, are rows of the same expression") {
+  WindowDriver window(test::text_run().folder());
+  Twins twins;
+  window.app().show_only("roofline");
+  window.step();
+  window.click("main/roofline/by/op");
+  window.click("main/roofline/points/column/intensity");
+  window.click("main/roofline/filter");
+  window.type("phase==backward");
+  window.step(2);
+  CHECK(check_numbers(window, *panel_named("roofline"), twins) > 10);
+  window.click("main/roofline/points/column/intensity");
+  window.step(2);
+  CHECK(check_numbers(window, *panel_named("roofline"), twins) > 10);
 }
 
 TEST_CASE("twins: the command line of a sorted, filtered table prints the same rows") {

@@ -141,22 +141,39 @@ TEST_CASE("inspection_of: tensors, buffers and kernels") {
 
 TEST_CASE("roofline_of: points are rows with FLOPs and bytes; a machine brings its roofs") {
   Opened opened;
-  const KernelRows rows = kernel_rows(*opened.run->times(), *opened.run->plan(), nullptr, {});
-  const Roofline plain = roofline_of(rows, nullptr, 2);
+  const PlanView& plan = *opened.run->plan();
+  constexpr auto kBy = profiler::GroupBy::kNode;
+  const KernelRows rows = kernel_rows(*opened.run->times(), plan, nullptr, {});
+  const Roofline plain = roofline_of(rows, kBy, plan, nullptr);
   REQUIRE_FALSE(plain.points.empty());
   CHECK(plain.roofs.empty());
-  for (const RooflinePoint& point : plain.points) {
-    CHECK(point.intensity >= plain.intensity.low);
-    CHECK(point.intensity <= plain.intensity.high);
-    CHECK(point.gflops >= plain.gflops.low);
-    CHECK(point.gflops <= plain.gflops.high);
+  const RooflineAxes axes = axes_around(plain, {});
+  for (std::size_t i = 0; i < plain.points.size(); ++i) {
+    const RooflinePoint& point = plain.points[i];
+    CHECK(point.intensity >= axes.intensity.low);
+    CHECK(point.intensity <= axes.intensity.high);
+    CHECK(point.gflops >= axes.gflops.low);
+    CHECK(point.gflops <= axes.gflops.high);
+    CHECK(plain.point_named(point.name) == i);
+    CHECK(point.call == first_call_of(plan, rows.table.rows[point.row], kBy));
   }
+  CHECK_FALSE(plain.point_named("nothing has this name"));
+  CHECK(std::ranges::is_sorted(plain.by_share, std::ranges::greater(),
+                               [&](std::size_t i) { return plain.points[i].share; }));
   const Machine machine = test::small_machine();
-  const Roofline roofed = roofline_of(rows, &machine, 2);
+  REQUIRE(plan.facts().threads == 1);
+  const Roofline roofed = roofline_of(rows, kBy, plan, &machine);
   REQUIRE(roofed.roofs.size() == 2);
-  CHECK(roofed.roofs[0].gflops == doctest::Approx(15.0));  // two cores reach no more
-  CHECK(roofed.roofs[1].gbs == doctest::Approx(8.0));
-  CHECK(roofed.gflops.high >= 15.0);
+  CHECK(roofed.roofs[0].gflops == doctest::Approx(10.0));  // of one core
+  CHECK(roofed.roofs[1].gbs == doctest::Approx(5.0));
+  PlanFacts of_four = plan.facts();
+  of_four.threads = 4;
+  PlanView four = plan;
+  four.facts_row = std::span(&of_four, 1);
+  const std::vector<Roof> most = roofline_of(rows, kBy, four, &machine).roofs;
+  CHECK(most[0].gflops == doctest::Approx(15.0));  // two cores reach no more
+  CHECK(most[1].gbs == doctest::Approx(8.0));
+  CHECK(axes_around(plain, roofed).gflops.high >= 10.0);
 }
 
 TEST_CASE("axes: places along them, ticks of 1, 2, 5 and powers of ten") {
@@ -166,6 +183,9 @@ TEST_CASE("axes: places along them, ticks of 1, 2, 5 and powers of ten") {
   const PlotAxis logarithmic{.low = 0.01, .high = 100.0, .scale = AxisScale::kLogarithmic};
   CHECK(logarithmic.share_of(1.0) == doctest::Approx(0.5));
   CHECK(ticks_of(logarithmic, 10).size() == 5);
+  for (const PlotAxis& axis : {linear, logarithmic}) {
+    CHECK(axis.value_at(axis.share_of(3.0)) == doctest::Approx(3.0));
+  }
   CHECK(axis_around({}).high > axis_around({}).low);
   CHECK(axis_around({3.0, 3.0}).high > 3.0);
   CHECK(axis_around({std::nan(""), 1.0, 2.0}).low < 1.0);

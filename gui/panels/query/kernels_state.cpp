@@ -1,13 +1,8 @@
 // Columns of the Kernels panel, and its rows while they stay the same.
-#include "gui/panels/kernels_state.h"
-
-#include <fmt/format.h>
+#include "gui/panels/query/kernels_state.h"
 
 #include <algorithm>
 #include <array>
-
-#include "engine/core/text.h"
-#include "gui/panels/empty_state.h"
 
 namespace trainscope::gui {
 namespace {
@@ -83,20 +78,10 @@ const NumberColumn kMoreColumn = {{.name = "more_ms",
                                    .sorts = false},
                                   Unit::kMilliseconds};
 
-std::string query_of(const RunData& run, const KernelWishes& wishes) {
-  std::string line = "trainscope query " + shell_word(run.path().string());
-  if (!wishes.filter.empty()) line += " " + shell_word(wishes.filter);
-  line += fmt::format(" --by {} --sort {}", name_of(wishes.by), wishes.sort);
-  return run.session() > 0 ? line + fmt::format(" --session {}", run.session()) : line;
-}
-
-RunData* other_of(KernelsState& state, Workbench& workbench) {
-  for (std::size_t i = 0; i < workbench.count(); ++i) {
-    RunData& source = workbench.source(i);
-    const bool has_times = source.plan() != nullptr && source.times() != nullptr;
-    if (&source == state.other && &source != workbench.run() && has_times) return &source;
-  }
-  return nullptr;
+KernelsState& kernels_of(Workbench& workbench) {
+  auto& state = workbench.state<KernelsState>();
+  state.wishes.filter = workbench.state<CallQuery>().filter;
+  return state;
 }
 
 void choose_columns(KernelsState& state, bool has_machine, bool has_other) {

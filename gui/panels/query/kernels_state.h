@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/panels/query/call_query.h"
 #include "gui/ui/table.h"
 #include "gui/views/kernel_rows.h"
 #include "gui/workbench/workbench.h"
@@ -24,7 +25,6 @@ extern const NumberColumn kMoreColumn;
 struct KernelsState {
   KernelWishes wishes;
   TableState table = {.sorted_by = 1};
-  std::string filter;  // as it is typed
   KernelRows rows;
   KernelWishes shown;  // of the rows
   double greatest_share = 0.0;
@@ -33,16 +33,13 @@ struct KernelsState {
   Selection selected;  // when the rows were last scrolled to it
   std::vector<const NumberColumn*> columns;
 
-  const RunData* other = nullptr;  // the run beside it, as chosen; null: none
-  const RunData* shown_other = nullptr;
+  const RunData* shown_other = nullptr;  // the run beside it; null: none
   KernelRows other_rows;
   std::map<std::string, std::size_t> other_row;  // by name
 };
 
-// The command line that prints the rows of a run.
-std::string query_of(const RunData& run, const KernelWishes& wishes);
-// The run beside, as long as it is open; null: none.
-RunData* other_of(KernelsState& state, Workbench& workbench);
+// With the filter of now.
+KernelsState& kernels_of(Workbench& workbench);
 // Without the roof's column where no machine is known.
 void choose_columns(KernelsState& state, bool has_machine, bool has_other);
 std::vector<TableColumn> columns_of(const KernelsState& state);
