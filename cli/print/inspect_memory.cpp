@@ -38,7 +38,11 @@ Json by_class_json(const PlanView& plan, std::span<const std::uint32_t> alive) {
 Json gaps_json(const PlanView& plan, std::uint32_t time) {
   Json gaps = Json::array();
   for (const PlanGap& gap : gaps_at(plan, time)) {
-    gaps.push_back(Json::object({{"offset", gap.offset}, {"bytes", gap.bytes}}));
+    gaps.push_back(Json::object({{"offset", gap.offset},
+                                 {"bytes", gap.bytes},
+                                 {"from", gap.begin},
+                                 {"to", gap.end},
+                                 {"calls", gap.calls()}}));
   }
   return gaps;
 }
@@ -129,6 +133,7 @@ Outcome describe_memory(const PlanView& plan, const std::string& at,
                                 {"arena_bytes", plan.arena().bytes},
                                 {"lower_bound_bytes", plan.arena().lower_bound_bytes},
                                 {"by_class", by_class_json(plan, alive)},
+                                {"free_bytes", plan.arena().bytes - bytes},
                                 {"gaps", gaps_json(plan, call.time)},
                                 {"idle", idle_json(plan)},
                                 {"measured", measured_json(measured, call.time)},

@@ -51,15 +51,42 @@ MemoryPeak memory_peak(const PlanView& plan) {
   return peak;
 }
 
+namespace {
+
+// Ends the times of the gaps that the buffer, which is not alive at the time, has bytes of.
+void bound_gaps(const PlanBuffer& buffer, std::uint32_t time, std::vector<PlanGap>& gaps) {
+  const std::int64_t last_byte = buffer.offset + buffer.bytes;
+  const auto first = std::ranges::partition_point(
+      gaps, [&](const PlanGap& gap) { return gap.offset + gap.bytes <= buffer.offset; });
+  for (auto gap = first; gap != gaps.end() && gap->offset < last_byte; ++gap) {
+    if (buffer.end <= time) {
+      gap->begin = std::max(gap->begin, buffer.end);
+    } else {
+      gap->end = std::min(gap->end, buffer.begin);
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<PlanGap> gaps_at(const PlanView& plan, std::uint32_t time) {
   std::vector<PlanGap> gaps;
   std::int64_t end = 0;  // of what is used so far
+  const auto add_until = [&](std::int64_t offset) {
+    if (offset <= end) return;
+    gaps.push_back({.offset = end, .bytes = offset - end, .end = plan.facts().times});
+  };
   for (const std::uint32_t i : alive_at(plan, time)) {
     const PlanBuffer& buffer = plan.buffers[i];
-    if (buffer.offset > end) gaps.push_back({.offset = end, .bytes = buffer.offset - end});
+    add_until(buffer.offset);
     end = std::max(end, buffer.offset + buffer.bytes);
   }
-  if (plan.arena().bytes > end) gaps.push_back({.offset = end, .bytes = plan.arena().bytes - end});
+  add_until(plan.arena().bytes);
+  for (const PlanBuffer& buffer : plan.buffers) {
+    const bool is_there = buffer.begin <= time && time < buffer.end;
+    const bool takes_bytes = buffer.bytes > 0 && buffer.end > buffer.begin;
+    if (!is_there && takes_bytes && is_in_arena(buffer)) bound_gaps(buffer, time, gaps);
+  }
   return gaps;
 }
 

@@ -35,11 +35,17 @@ struct MemoryPeak {
 };
 MemoryPeak memory_peak(const PlanView& plan);
 
-// Free bytes of the arena below its end.
+// Bytes of the arena that nobody has at a time, between buffers and up to the arena's end, and the
+// times [begin, end) around it at which all of them are free.
 struct PlanGap {
   std::int64_t offset = 0;
   std::int64_t bytes = 0;
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+
+  std::int64_t calls() const { return static_cast<std::int64_t>(end) - begin; }
 };
+// By offset.
 std::vector<PlanGap> gaps_at(const PlanView& plan, std::uint32_t time);
 
 // By buffer: the times at which calls read or write it, or have it as workspace; ascending, each

@@ -56,6 +56,25 @@ void set_cursor(MemoryState& state, Workbench& workbench, std::uint32_t time) {
   state.selected = workbench.selection();
 }
 
+void take_moment(MemoryState& state, const PlanView& plan) {
+  if (state.alive_time == state.cursor) return;
+  const std::int64_t offset =
+      state.chosen_gap < state.gaps.size() ? state.gaps[state.chosen_gap].offset : -1;
+  state.alive_time = state.cursor;
+  state.alive = alive_at(plan, state.cursor);
+  state.gaps = gaps_at(plan, state.cursor);
+  state.chosen_gap = gap_at(state, static_cast<double>(offset));
+}
+
+std::uint32_t gap_at(const MemoryState& state, double byte) {
+  for (std::uint32_t i = 0; i < state.gaps.size(); ++i) {
+    const PlanGap& gap = state.gaps[i];
+    const auto begin = static_cast<double>(gap.offset);
+    if (begin <= byte && byte < begin + static_cast<double>(gap.bytes)) return i;
+  }
+  return kNoRow;
+}
+
 namespace {
 
 constexpr float kMemoryListWidth = 320.0F;
@@ -94,6 +113,7 @@ void draw_memory_summary(Ui& ui, const MemoryState& state, const PlanView& plan,
   };
   const std::int64_t live = state.cursor < state.map.live.size() ? state.map.live[state.cursor] : 0;
   add_memory_fact(ui, rest, "alive here", "live", bytes(live), "/live_bytes");
+  add_memory_fact(ui, rest, "free", "free", bytes(state.map.arena_bytes - live), "/free_bytes");
   if (state.cursor < state.map.bound.size()) {
     add_memory_fact(ui, rest, "measured", "bound_here", bytes(state.map.bound[state.cursor]),
                     "/measured/bound_bytes");
@@ -113,8 +133,7 @@ void draw_memory_summary(Ui& ui, const MemoryState& state, const PlanView& plan,
 // A swatch, the class and the bytes that it has at the cursor.
 void draw_class_legend(Ui& ui, const MemoryState& state, const PlanView& plan, Rect rect) {
   rect = rect.inset(8.0F, 0.0F);
-  const std::vector<std::uint32_t> alive = alive_at(plan, state.cursor);
-  const auto bytes = bytes_by_class(plan, alive);
+  const auto bytes = bytes_by_class(plan, state.alive);
   // The classes with the largest areas first: what finds no room is left out.
   std::array<double, kBufferClasses> area = {};
   for (const MemoryRectangle& rectangle : state.map.rectangles) {
@@ -143,7 +162,7 @@ void draw_class_legend(Ui& ui, const MemoryState& state, const PlanView& plan, R
 
 void draw_memory_tools(Ui& ui, Workbench& workbench, MemoryState& state, Rect bar) {
   bar = bar.inset(6.0F, 3.0F);
-  static constexpr std::array<std::string_view, 3> kLists = {"alive", "idle", "process"};
+  static constexpr std::array<std::string_view, 4> kLists = {"alive", "gaps", "idle", "process"};
   auto list = static_cast<std::size_t>(state.list);
   tabs(ui, "list", take_left(bar, tabs_width(ui, kLists)), kLists, list);
   state.list = static_cast<MemoryList>(list);
@@ -179,6 +198,7 @@ void draw_memory(Ui& ui, Workbench& workbench, const Rect& rect) {
   const bool roomy = rect.height > 150.0F;
   if (roomy) {
     draw_memory_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));
+    take_moment(state, *run->plan());
     draw_memory_summary(ui, state, *run->plan(), take_top(rest, ui.row_height()));
     draw_class_legend(ui, state, *run->plan(), take_top(rest, ui.row_height()));
     if (rest.width >= kMemoryListWidth + kLeastPlane) {
@@ -202,6 +222,17 @@ CopiedTable alive_table(const MemoryState& state, const PlanView& plan) {
                            std::to_string(buffer.offset), std::to_string(buffer.bytes),
                            std::to_string(buffer.begin), std::to_string(buffer.end),
                            std::string(plan.text(buffer.producer))});
+  }
+  return copied;
+}
+
+CopiedTable gap_table(MemoryState& state, const PlanView& plan) {
+  take_moment(state, plan);
+  CopiedTable copied{.head = {"offset", "bytes", "from", "to", "calls"}};
+  for (const PlanGap& gap : state.gaps) {
+    copied.rows.push_back({std::to_string(gap.offset), std::to_string(gap.bytes),
+                           std::to_string(gap.begin), std::to_string(gap.end),
+                           std::to_string(gap.calls())});
   }
   return copied;
 }
@@ -232,6 +263,7 @@ CopiedTable memory_table(Workbench& workbench) {
   const RunData* run = workbench.run();
   auto& state = workbench.state<MemoryState>();
   update_memory(state, workbench);
+  if (state.list == MemoryList::kGaps) return gap_table(state, *run->plan());
   if (state.list == MemoryList::kIdle) return idle_table(state, *run->plan());
   if (state.list == MemoryList::kResident) return resident_table(state);
   return alive_table(state, *run->plan());
@@ -278,6 +310,11 @@ constexpr AppCommand kMemoryCommands[] = {
      .help = "The whole step and the whole arena",
      .run = fit_memory,
      .enabled = has_memory},
+    {.id = "memory.gaps",
+     .title = "Memory: the gaps of the arena, or what is alive",
+     .help = "What is free at the cursor, in the list beside the plane",
+     .run = list_memory<MemoryList::kGaps>,
+     .enabled = has_memory},
     {.id = "memory.idle",
      .title = "Memory: what lies idle, or what is alive",
      .help = "The list beside the plane",
@@ -301,8 +338,9 @@ Panel memory_panel() {
               "the executor uses exactly these bytes. Above it the bytes that are alive at "
               "each call, with a line around those that a profiled step had bound, and the lower "
               "bound that no placement can go below. Hatched buffers are computed a second time. "
-              "The list has what is alive at the cursor, what lies idle between two uses, or the "
-              "memory of the whole process after each profiled step.",
+              "Dashed frames are gaps: bytes that nobody has at the cursor, for as long as they "
+              "are free. The list has what is alive at the cursor, the gaps there, what lies idle "
+              "between two uses, or the memory of the whole process after each profiled step.",
           .keys =
               "Left, Right: the cursor to the call before, after\nHome, End: to the first, last "
               "call\nP: to the peak\nF: the whole plane\n+, -: nearer, further\nWheel: zoom at "

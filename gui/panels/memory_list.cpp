@@ -1,4 +1,5 @@
-// The buffers that are alive at the cursor, and those that lie idle between two uses.
+// The buffers that are alive at the cursor, the gaps between them, and what lies idle between two
+// uses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,6 +30,18 @@ constexpr std::array<TableColumn, 4> kAliveColumns = {{
      .align = Align::kLeft,
      .help = "What kind of value: parameters and states stay, activations wait for the backward "
              "pass"},
+}};
+
+constexpr std::array<TableColumn, 3> kGapColumns = {{
+    {.name = "offset", .title = "offset", .help = "Bytes from the arena's begin"},
+    {.name = "bytes",
+     .title = "size",
+     .width = 86.0F,
+     .help = "Bytes that nobody has at the cursor"},
+    {.name = "calls",
+     .title = "free for",
+     .width = 70.0F,
+     .help = "Calls around the cursor at which all of them are free"},
 }};
 
 constexpr std::array<TableColumn, 4> kIdleColumns = {{
@@ -89,6 +102,17 @@ void sort_alive(MemoryState& state, const PlanView& plan) {
   } else {
     sort_rows_by(state.alive_rows, table.descending, [&](auto row) { return buffer(row).bytes; });
   }
+}
+
+void sort_gaps(MemoryState& state) {
+  state.gap_rows.resize(state.gaps.size());
+  std::iota(state.gap_rows.begin(), state.gap_rows.end(), 0U);
+  const TableState& table = state.gap_table;
+  sort_rows_by(state.gap_rows, table.descending, [&](auto row) {
+    const PlanGap& gap = state.gaps[row];
+    if (table.sorted_by == 0) return gap.offset;
+    return table.sorted_by == 1 ? gap.bytes : gap.calls();
+  });
 }
 
 void sort_idle(MemoryState& state, const PlanView& plan) {
@@ -166,10 +190,6 @@ std::optional<std::size_t> row_where(const std::vector<std::uint32_t>& rows, aut
 
 void draw_alive(Ui& ui, Workbench& workbench, MemoryState& state, const PlanView& plan,
                 const Rect& rect, bool scrolls) {
-  if (state.alive_time != state.cursor) {
-    state.alive = alive_at(plan, state.cursor);
-    state.alive_time = state.cursor;
-  }
   sort_alive(state, plan);
   const std::uint32_t chosen = workbench.selection().buffer;
   const TableResponse response = table(
@@ -185,6 +205,25 @@ void draw_alive(Ui& ui, Workbench& workbench, MemoryState& state, const PlanView
   const std::uint32_t buffer = state.alive[state.alive_rows[*response.clicked]];
   workbench.select(select_buffer(*links, workbench.selection(), buffer));
   state.selected = workbench.selection();  // the cursor stays where it is
+}
+
+void draw_gaps(Ui& ui, MemoryState& state, const Rect& rect) {
+  sort_gaps(state);
+  const TableResponse response = table(
+      ui, "gaps", rect,
+      {.columns = kGapColumns,
+       .rows = state.gap_rows.size(),
+       .chosen = row_where(state.gap_rows, [&](auto row) { return row == state.chosen_gap; })},
+      state.gap_table, [&](Ui& inner, const TableCell& cell) {
+        const std::uint32_t position = state.gap_rows[cell.row];
+        const PlanGap& gap = state.gaps[position];
+        const std::array<std::int64_t, 3> values = {gap.offset, gap.bytes, gap.calls()};
+        const std::string_view name = kGapColumns[cell.column].name;
+        const Unit unit = name == "calls" ? Unit::kCount : Unit::kBytes;
+        inner.number(name, cell.rect, {static_cast<double>(values[cell.column]), unit},
+                     fmt::format("/gaps/{}/{}", position, name));
+      });
+  if (response.clicked) state.chosen_gap = state.gap_rows[*response.clicked];
 }
 
 void draw_idle(Ui& ui, Workbench& workbench, MemoryState& state, const PlanView& plan,
@@ -246,8 +285,11 @@ void draw_resident(Ui& ui, Workbench& workbench, MemoryState& state, const Rect&
 void draw_memory_list(Ui& ui, Workbench& workbench, MemoryState& state, const Rect& rect) {
   const PlanView& plan = *workbench.run()->plan();
   const bool scrolls = !(state.selected == workbench.selection());
+  take_moment(state, plan);
   if (state.list == MemoryList::kAlive) {
     draw_alive(ui, workbench, state, plan, rect, scrolls);
+  } else if (state.list == MemoryList::kGaps) {
+    draw_gaps(ui, state, rect);
   } else if (state.list == MemoryList::kResident) {
     draw_resident(ui, workbench, state, rect);
   } else {

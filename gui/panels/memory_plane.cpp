@@ -37,7 +37,9 @@ class PlaneDrawer {
     plane_ = rest;
     take_left(plane_, gutter_);
     if (plane_.empty()) return;
+    take_moment(state_, plan_);
     interact();
+    take_moment(state_, plan_);
     frame_memory(state_.map, state_.range, plane_.width, plane_.height, state_.frame);
     if (roomy) draw_curve();
     draw_plane();
@@ -80,8 +82,13 @@ class PlaneDrawer {
     }
     const std::uint32_t at = rectangle_at(state_.map, time_at(mouse.x), byte_at(mouse.y));
     if (response.hovered) hovered_ = at;
-    if (response.clicked && state_.dragged < kPlaneClick) click(at, time_at(mouse.x));
-    if (hovered_ != kNoRow) ui_.tooltip(response, text_of_box(hovered_));
+    if (response.clicked && state_.dragged < kPlaneClick) click(at, mouse);
+    if (hovered_ != kNoRow) {
+      ui_.tooltip(response, text_of_box(hovered_));
+    } else if (response.hovered) {
+      hovered_gap_ = gap_at_point(mouse);
+      if (hovered_gap_ != kNoRow) ui_.tooltip(response, text_of_gap(state_.gaps[hovered_gap_]));
+    }
     walk(response);
   }
 
@@ -96,9 +103,12 @@ class PlaneDrawer {
                          static_cast<double>(by.y) * bytes);
   }
 
-  void click(std::uint32_t at, double time) {
+  // Where no buffer is, the gap is chosen that is there at that time.
+  void click(std::uint32_t at, Point mouse) {
     const auto last = static_cast<double>(std::max(1U, state_.map.times) - 1);
-    state_.cursor = static_cast<std::uint32_t>(std::clamp(time, 0.0, last));
+    state_.cursor = static_cast<std::uint32_t>(std::clamp(time_at(mouse.x), 0.0, last));
+    take_moment(state_, plan_);
+    state_.chosen_gap = at == kNoRow ? gap_at(state_, byte_at(mouse.y)) : kNoRow;
     const PlanLinks* links = workbench_.links();
     if (at == kNoRow || links == nullptr) return;
     workbench_.select(
@@ -137,6 +147,22 @@ class PlaneDrawer {
         gui::text_of({static_cast<double>(box.offset), Unit::kBytes}).whole(), box.end - box.begin,
         box.begin, box.end,
         plan_.text(buffer.producer).empty() ? "nothing" : plan_.text(buffer.producer));
+  }
+
+  std::uint32_t gap_at_point(Point point) const {
+    const std::uint32_t gap = gap_at(state_, byte_at(point.y));
+    if (gap == kNoRow) return kNoRow;
+    const double time = time_at(point.x);
+    const bool is_free = static_cast<double>(state_.gaps[gap].begin) <= time &&
+                         time < static_cast<double>(state_.gaps[gap].end);
+    return is_free ? gap : kNoRow;
+  }
+
+  static std::string text_of_gap(const PlanGap& gap) {
+    return fmt::format("gap: {} at offset {}, free for {} calls ({} to {})",
+                       gui::text_of({static_cast<double>(gap.bytes), Unit::kBytes}).whole(),
+                       gui::text_of({static_cast<double>(gap.offset), Unit::kBytes}).whole(),
+                       gap.calls(), gap.begin, gap.end);
   }
 
   void draw_curve() {
@@ -198,6 +224,7 @@ class PlaneDrawer {
     const Surface surface(ui_, plane_, ui_.theme().inset);
     const Clip clip(ui_, plane_);
     for (const MemoryBox& box : state_.frame.boxes) draw_box(box);
+    draw_gaps();
     for (const MemoryBox& box : state_.frame.boxes) draw_marked(box);
     draw_phases();
     draw_cursor(plane_);
@@ -248,6 +275,32 @@ class PlaneDrawer {
     ui_.canvas().outline(
         rect_of(box).inset(-1.0F),
         {.color = chosen ? ui_.theme().accent : ui_.theme().ink, .width = chosen ? 2.5F : 1.0F});
+  }
+
+  void draw_gaps() {
+    for (std::uint32_t i = 0; i < state_.gaps.size(); ++i) {
+      const PlanGap& gap = state_.gaps[i];
+      const float top = y_of(static_cast<double>(gap.offset + gap.bytes));
+      const float left = x_of(gap.begin);
+      const Rect rect{left, top, std::max(1.0F, x_of(gap.end) - left),
+                      std::max(1.0F, y_of(static_cast<double>(gap.offset)) - top)};
+      const Rect seen = rect.intersected(plane_);
+      if (seen.empty()) continue;
+      draw_gap(seen, i == state_.chosen_gap, i == hovered_gap_);
+      if (!ui_.items().keeps_all()) continue;
+      ui_.hit(fmt::format("gap/{}", i), rect,
+              {.kind = ItemKind::kMark, .label = text_of_gap(gap), .focusable = false});
+    }
+  }
+
+  void draw_gap(const Rect& rect, bool is_chosen, bool is_hovered) {
+    const Theme& theme = ui_.theme();
+    const bool is_thin = rect.width < 4.0F || rect.height < 4.0F;
+    if (is_thin) return ui_.canvas().fill(rect, is_chosen ? theme.accent : theme.soft_ink);
+    ui_.canvas().fill(rect, with_alpha(theme.soft_ink, is_chosen ? 0.3F : 0.15F));
+    ui_.canvas().outline(rect.inset(0.5F),
+                         {.color = is_hovered ? theme.ink : theme.soft_ink, .dashed = !is_chosen});
+    if (is_chosen) ui_.canvas().outline(rect, {.color = theme.accent, .width = 2.0F});
   }
 
   void draw_phases() {
@@ -303,6 +356,7 @@ class PlaneDrawer {
   Rect axis_ = {};
   float gutter_ = 0.0F;
   std::uint32_t hovered_ = kNoRow;
+  std::uint32_t hovered_gap_ = kNoRow;
 };
 
 }  // namespace

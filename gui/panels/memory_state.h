@@ -12,7 +12,7 @@
 
 namespace trainscope::gui {
 
-enum class MemoryList : std::uint8_t { kAlive, kIdle, kResident };
+enum class MemoryList : std::uint8_t { kAlive, kGaps, kIdle, kResident };
 
 struct MemoryState {
   const RunData* of = nullptr;
@@ -28,14 +28,19 @@ struct MemoryState {
   bool shows_touched = false;
   MemoryList list = MemoryList::kAlive;
   TableState alive_table = {.sorted_by = 1};
+  TableState gap_table = {.sorted_by = 1};
   TableState idle_table = {.sorted_by = 3};
   TableState resident_table = {.sorted_by = 0, .descending = false};
 
-  // Of the time `alive_at`: by offset, as `inspect --memory` has them, and as the table has them.
+  // Of the time `alive_time`: by offset, as `inspect --memory` has them, and as the tables have
+  // them.
   std::uint32_t alive_time = kNoRow;
   std::vector<std::uint32_t> alive = {};
   std::vector<std::uint32_t> alive_rows = {};  // positions in `alive`
-  std::vector<std::uint32_t> idle_rows = {};   // positions in `idle`
+  std::vector<PlanGap> gaps = {};
+  std::vector<std::uint32_t> gap_rows = {};   // positions in `gaps`
+  std::uint32_t chosen_gap = kNoRow;          // of `gaps`
+  std::vector<std::uint32_t> idle_rows = {};  // positions in `idle`
 };
 
 // Brings the state to the active run and its selection. The run has a plan.
@@ -43,10 +48,15 @@ void update_memory(MemoryState& state, Workbench& workbench);
 // The first call at the cursor; kNoRow: there is none.
 std::uint32_t call_at_cursor(const MemoryState& state);
 void set_cursor(MemoryState& state, Workbench& workbench, std::uint32_t time);
+// What is alive and what is free at the cursor. A gap stays chosen as long as there is one at its
+// place.
+void take_moment(MemoryState& state, const PlanView& plan);
+// The gap at a byte of the cursor's time; kNoRow: none.
+std::uint32_t gap_at(const MemoryState& state, double byte);
 
 // The live-bytes curve, the plane and their axes.
 void draw_memory_plane(Ui& ui, Workbench& workbench, MemoryState& state, const Rect& rect);
-// What is alive at the cursor, or what lies idle.
+// What is alive or free at the cursor, what lies idle, or what the process took.
 void draw_memory_list(Ui& ui, Workbench& workbench, MemoryState& state, const Rect& rect);
 
 }  // namespace trainscope::gui

@@ -85,6 +85,32 @@ TEST_CASE("plan_moment: gaps are what no buffer has, up to the end of the arena"
   CHECK(gaps_at(plan, 2).size() == 1);
 }
 
+TEST_CASE("plan_moment: gaps have what is not alive, for as long as nobody has any of it") {
+  for (const PlanRecord& record : {small_plan(), chain_plan(7), plan_with_body(3, chain_plan(2))}) {
+    const PlanView plan = view_of(record);
+    const std::vector<std::int64_t> live = live_bytes(plan);
+    // Whether somebody has a byte of it.
+    const auto is_taken = [&](const PlanGap& gap, std::uint32_t time) {
+      return std::ranges::any_of(alive_at(plan, time), [&](std::uint32_t i) {
+        const PlanBuffer& buffer = plan.buffers[i];
+        return buffer.offset < gap.offset + gap.bytes && gap.offset < buffer.offset + buffer.bytes;
+      });
+    };
+    for (std::uint32_t time = 0; time < live.size(); ++time) {
+      std::int64_t free = 0;
+      for (const PlanGap& gap : gaps_at(plan, time)) {
+        free += gap.bytes;
+        CHECK(gap.begin <= time);
+        CHECK(time < gap.end);
+        for (std::uint32_t at = gap.begin; at < gap.end; ++at) CHECK_FALSE(is_taken(gap, at));
+        CHECK((gap.begin == 0 || is_taken(gap, gap.begin - 1)));
+        CHECK((gap.end == plan.facts().times || is_taken(gap, gap.end)));
+      }
+      CHECK(live[time] + free == plan.arena().bytes);
+    }
+  }
+}
+
 TEST_CASE("plan_moment: a wait is what lies between two uses, of what is not persistent") {
   const PlanRecord record = small_plan();
   const PlanView plan = view_of(record);

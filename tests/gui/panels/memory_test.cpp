@@ -1,11 +1,14 @@
 // The Memory panel by its items.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gui/panels/memory_state.h"
 #include "gui/panels/panels.h"
+#include "tests/gui/panels/table_rows.h"
 #include "tests/gui/platform/window_driver.h"
 
 namespace trainscope::gui {
@@ -82,6 +85,80 @@ TEST_CASE(
   CHECK(window.memory().cursor <= wait.to);
 }
 
+TEST_CASE("memory: gaps are what is free at the cursor, in the plane and in a list") {
+  MemoryWindow window;
+  REQUIRE(window.click("main/memory/list/gaps"));
+  window.step(2);
+  // A time with a gap between buffers.
+  const auto has_gap_between = [&] {
+    return std::ranges::any_of(window.memory().gaps, [&](const PlanGap& gap) {
+      return gap.offset + gap.bytes < window.plan().arena().bytes;
+    });
+  };
+  window.click("main/memory/plane");
+  window.key("Home");
+  while (!has_gap_between() && window.memory().cursor + 1 < window.memory().map.times) {
+    window.key("Right");
+  }
+  REQUIRE(has_gap_between());
+  const std::vector<PlanGap> gaps = window.memory().gaps;
+  std::int64_t free = 0;
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    free += gaps[i].bytes;
+    const Item* mark = window.items().find("main/memory/gap/" + std::to_string(i));
+    REQUIRE(mark != nullptr);
+    CHECK(mark->kind == ItemKind::kMark);
+  }
+  CHECK(free + window.memory().map.live[window.memory().cursor] == window.plan().arena().bytes);
+  CHECK(window.items().find("main/memory/free")->number == static_cast<double>(free));
+  CHECK(test::rows_below(window.items(), "main/memory/gaps/row/") == gaps.size());
+  CHECK(faults_of(window.items()).empty());
+  // By keys: the largest first, then the next.
+  window.key("Down");
+  const std::uint32_t largest = window.memory().chosen_gap;
+  REQUIRE(largest < gaps.size());
+  CHECK(gaps[largest].bytes == std::ranges::max(gaps, {}, &PlanGap::bytes).bytes);
+  // It stays chosen as long as it is there.
+  const std::int64_t offset = gaps[largest].offset;
+  window.key("Right");
+  const std::uint32_t chosen = window.memory().chosen_gap;
+  CHECK((chosen == kNoRow ||
+         (window.memory().gaps[chosen].offset <= offset &&
+          offset < window.memory().gaps[chosen].offset + window.memory().gaps[chosen].bytes)));
+}
+
+TEST_CASE("memory: a click into a gap of the plane chooses it, one on a buffer does not") {
+  MemoryWindow window;
+  window.workbench().request("memory.gaps");
+  window.step(2);
+  window.click("main/memory/plane");
+  window.key("Home");
+  std::string path;
+  while (path.empty() && window.memory().cursor + 1 < window.memory().map.times) {
+    window.key("Right");
+    for (const Item* mark : window.items().below("main/memory/gap/")) {
+      if (mark->seen.width > 8.0F && mark->seen.height > 4.0F) path = mark->path;
+    }
+  }
+  REQUIRE_FALSE(path.empty());
+  const std::string id = path.substr(std::string("main/memory/gap/").size());
+  const PlanGap gap = window.memory().gaps[std::stoul(id)];
+  REQUIRE(window.click(path));
+  window.step();
+  REQUIRE(window.memory().chosen_gap != kNoRow);
+  const PlanGap chosen = window.memory().gaps[window.memory().chosen_gap];
+  CHECK(chosen.offset < gap.offset + gap.bytes);
+  CHECK(gap.offset < chosen.offset + chosen.bytes);
+  CHECK(window.memory().cursor >= gap.begin);
+  CHECK(window.memory().cursor < gap.end);
+  for (const Item* box : window.items().below("main/memory/box/")) {
+    if (box->rect.width < 8.0F || box->rect.height < 8.0F) continue;
+    REQUIRE(window.click(std::string(box->path)));
+    break;
+  }
+  CHECK(window.memory().chosen_gap == kNoRow);
+}
+
 TEST_CASE("memory: a clicked rectangle is the buffer that is selected") {
   MemoryWindow window;
   window.workbench().request("memory.fit");
@@ -146,8 +223,9 @@ TEST_CASE("memory: what was measured stands beside the plan's, at each call and 
 TEST_CASE("memory: the list that is shown is the one that is copied") {
   MemoryWindow window;
   const Panel& panel = *panel_named("memory");
-  for (const auto& [command, head] :
-       {std::pair{"memory.idle", "byte_calls"}, {"memory.process", "more_bytes"}}) {
+  for (const auto& [command, head] : {std::pair{"memory.gaps", "calls"},
+                                      {"memory.idle", "byte_calls"},
+                                      {"memory.process", "more_bytes"}}) {
     window.workbench().request(command);
     window.step(2);
     const CopiedTable table = panel.table(window.workbench());

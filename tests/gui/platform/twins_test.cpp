@@ -219,7 +219,7 @@ int check_run(const std::filesystem::path& run) {
     window.step();
     look_at("graph");
   }
-  for (const char* command : {"memory.idle", "memory.process"}) {
+  for (const char* command : {"memory.gaps", "memory.idle", "memory.process"}) {
     window.workbench().request(command);
     window.step();
     look_at("memory");
@@ -375,6 +375,27 @@ TEST_CASE("twins: the points that a filter leaves, sorted, are rows of the same 
   window.click("main/roofline/points/column/intensity");
   window.step(2);
   CHECK(check_numbers(window, *panel_named("roofline"), twins) > 10);
+}
+
+TEST_CASE("twins: gaps and what is alive are the arena, as `inspect --memory` has them") {
+  WindowDriver window(test::text_run().folder());
+  Twins twins;
+  window.app().show_only("memory");
+  window.workbench().request("memory.gaps");
+  window.step(2);
+  int paired = 0;
+  for (const char* key : {"P", "Home", "End"}) {
+    window.key(key);
+    window.step(2);
+    const std::string line = panel_named("memory")->twin(window.workbench());
+    const Json& printed = twins.answer(line);
+    double free = 0.0;
+    for (const Json& gap : printed.at("gaps").as_array()) free += gap.at("bytes").as_number();
+    CHECK(free == window.items().find("main/memory/free")->number);
+    CHECK(printed.at("arena_bytes").as_number() - printed.at("live_bytes").as_number() == free);
+    paired += check_numbers(window, *panel_named("memory"), twins, "main/memory/gaps/");
+  }
+  CHECK(paired > 3);
 }
 
 TEST_CASE("twins: the command line of a sorted, filtered table prints the same rows") {
