@@ -70,10 +70,10 @@ void write_run(const ImportedProfile& profile, const Invocation& invocation) {
                      .program_version = TRAINSCOPE_VERSION,
                      .device = "imported",
                      .threads = profile.facts.threads};
-  RunManifest manifest{
-      .data =
-          Json::object({{"kind", "imported"}, {"tool", profile.tool}, {"file", printable(source)}}),
-      .sessions = {std::move(session)}};
+  Json data =
+      Json::object({{"kind", "imported"}, {"tool", profile.tool}, {"file", printable(source)}});
+  if (!profile.threads.empty()) data.set("threads", Json::list(profile.threads));
+  RunManifest manifest{.data = std::move(data), .sessions = {std::move(session)}};
   RunWriter writer = RunWriter::create(invocation.settings().text("out"), std::move(manifest));
   writer.write_plan(profile.plan);
   write_events(profile, writer.events_file());

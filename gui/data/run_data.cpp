@@ -227,6 +227,17 @@ void RunData::read_machine() {
   }
 }
 
+std::vector<std::string> RunData::thread_names() const {
+  std::vector<std::string> names;
+  const bool has_data = manifest_ && manifest_->data.is_object();
+  const Json* threads = has_data ? manifest_->data.find("threads") : nullptr;
+  if (threads == nullptr || !threads->is_array()) return names;
+  for (const Json& name : threads->as_array()) {
+    names.push_back(name.is_string() ? name.as_string() : std::string());
+  }
+  return names;
+}
+
 const profiler::StepTimes* RunData::times() {
   if (!times_) {
     times_.emplace();

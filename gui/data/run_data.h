@@ -82,6 +82,9 @@ class RunData {
   // Whether the plan says what is where in memory: one that was imported has calls alone.
   bool has_memory_plan() const { return plan_ && !plan_->buffers.empty(); }
   const profiler::EventView* events() const { return events_ ? &*events_ : nullptr; }
+  // Of the profile's threads, by their numbers: empty for threads of the host, and beyond the last
+  // that has a name. Streams of devices have names.
+  std::vector<std::string> thread_names() const;
   // That planned the session with the machine's measured rates; null: nobody measured it.
   const Machine* machine() const { return machine_ ? &*machine_ : nullptr; }
 

@@ -41,6 +41,7 @@ void update_timeline(TimelineState& state, Workbench& workbench) {
     state.session = run.session();
     state.version = run.version();
     state.data = timeline_data(*run.events());
+    state.threads = run.thread_names();
     state.view = grows ? moved(state.data, state.view, 0) : usual_step(state.data);
     state.summed = {};
     state.flows_of = kNoRow;
@@ -368,7 +369,8 @@ Panel timeline_panel() {
           .title = "Timeline",
           .about =
               "What each thread did when, in the profiled steps: steps, their parts, tiled "
-              "sections, calls, and the threads' work within them. Spans of less than two "
+              "sections, calls, and the threads' work within them; of a trace with work of devices "
+              "each of their streams. Spans of less than two "
               "pixels are merged and counted. Below, what was measured once a step. The table "
               "has where the time of the selected range went. Curves lead from the calls whose "
               "results the selected call reads, and to those that read its own.",

@@ -234,13 +234,23 @@ class RowsDrawer {
           ui_.canvas().line({labels_.x, rect.y}, {area_.right(), rect.y},
                             {.color = ui_.theme().line});
         }
-        ui_.text(rect, fmt::format("thread {}", row.thread), {.face = Face::kSmall});
       }
       const std::string name = row.lane == 0 ? std::string(name_of(row.level))
                                              : fmt::format("{} +{}", name_of(row.level), row.lane);
+      if (first) {
+        Rect before = rect;
+        take_right(before, std::ceil(ui_.width(name, Face::kSmall)) + 6.0F);
+        ui_.text(before, name_of_thread(row.thread), {.face = Face::kSmall, .fit = Fit::kMiddle});
+      }
       ui_.text(rect, name,
                {.face = Face::kSmall, .color = ui_.theme().soft_ink, .align = Align::kRight});
     }
+  }
+
+  // Of a device's stream the name that it has.
+  std::string name_of_thread(std::uint16_t thread) const {
+    const bool has_name = thread < state_.threads.size() && !state_.threads[thread].empty();
+    return has_name ? state_.threads[thread] : fmt::format("thread {}", thread);
   }
 
   Color color_of(const Event& event) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "gui/data/run_data.h"
@@ -18,6 +19,7 @@ struct TimelineState {
   std::int64_t session = 0;
   std::uint64_t version = 0;
   TimelineData data = {};
+  std::vector<std::string> threads = {};  // names by their numbers, as far as they have one
   TimeRange view = {};
   TimelineFrame frame = {};
   float dragged = 0.0F;

@@ -129,6 +129,10 @@ ImportedProfile ProfileBuilder::finish(std::string tool, std::int64_t start_unix
                    .threads = std::uint32_t{threads} + 1,
                    .tick_source = 1};
   plan_.facts.threads = profile.facts.threads;
+  if (!names_.empty()) profile.threads.resize(profile.facts.threads);
+  for (const auto& [thread, name] : names_) {
+    if (thread <= threads) profile.threads[thread] = name;
+  }
   profile.plan = std::move(plan_);
   profile.events = std::move(events_);
   profile.op_ns = op_ns_;

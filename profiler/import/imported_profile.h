@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "engine/bundle/plan_record.h"
@@ -27,13 +28,14 @@ struct ImportedProfile {
   PlanRecord plan = {};
   std::vector<Event> events = {};  // of a thread in the order of their ends
   EventFileFacts facts = {};
-  std::vector<std::int64_t> steps = {};  // their numbers
-  std::int64_t step_ns = 0;              // of all steps
-  std::int64_t op_ns = 0;                // of ops in steps
-  std::int64_t attributed_ns = 0;        // of these, what is tied
-  std::int64_t work_ns = 0;              // of kernels, copies and sets of devices, of steps
-  std::int64_t attributed_work_ns = 0;   // of these, what is tied to an op
-  std::vector<Unattributed> rest = {};   // most first
+  std::vector<std::string> threads = {};  // names by their numbers; empty: a thread of the host
+  std::vector<std::int64_t> steps = {};   // their numbers
+  std::int64_t step_ns = 0;               // of all steps
+  std::int64_t op_ns = 0;                 // of ops in steps
+  std::int64_t attributed_ns = 0;         // of these, what is tied
+  std::int64_t work_ns = 0;               // of kernels, copies and sets of devices, of steps
+  std::int64_t attributed_work_ns = 0;    // of these, what is tied to an op
+  std::vector<Unattributed> rest = {};    // most first
 };
 
 struct ImportOptions {
@@ -65,6 +67,8 @@ class ProfileBuilder {
   // before it in its step.
   std::uint32_t call(const ImportedCall& call, std::int64_t turn);
   void add(const Event& event);
+  // A thread of events that is none of the host: a device's stream.
+  void name_thread(std::uint16_t thread, std::string name) { names_[thread] = std::move(name); }
   // More FLOPs than a call had until now are its FLOPs.
   void set_flops(std::uint32_t call, std::int64_t flops);
   // Time of a device's work, tied to an op or not.
@@ -83,6 +87,7 @@ class ProfileBuilder {
   PlanRecord plan_;
   std::map<Key, std::uint32_t> calls_;
   std::vector<Event> events_;
+  std::map<std::uint16_t, std::string> names_;
   std::map<std::string, std::int64_t, std::less<>> rest_;
   std::int64_t op_ns_ = 0;
   std::int64_t attributed_ns_ = 0;

@@ -121,10 +121,17 @@ class KinetoImporter final : public TraceImporter {
                           .dtype = trace_.texts.id(first_dtype(*args)),
                           .kind = *kind,
                           .of_forward_thread = integer_or(*args, "Fwd thread id", 0) > 0};
-    auto& threads = *kind == KinetoKind::kDevice ? trace_.devices : trace_.hosts;
-    threads[thread_of(event)].push_back(span);
-    require(threads.size() < kMostThreads, ErrorCode::kBadInput,
-            "the trace has more than {} threads", kMostThreads);
+    if (*kind == KinetoKind::kDevice) {
+      trace_
+          .devices[{.device = integer_or(*args, "device", -1),
+                    .stream = integer_or(*args, "stream", -1),
+                    .thread = thread_of(event)}]
+          .push_back(span);
+    } else {
+      trace_.hosts[thread_of(event)].push_back(span);
+    }
+    require(std::max(trace_.devices.size(), trace_.hosts.size()) < kMostThreads,
+            ErrorCode::kBadInput, "the trace has more than {} threads", kMostThreads);
     return *kind == KinetoKind::kOp || *kind == KinetoKind::kDevice;
   }
 
@@ -137,7 +144,7 @@ class KinetoImporter final : public TraceImporter {
     for (auto& [name, thread] : trace_.hosts) {
       if (name != driver) walker.walk_host(thread, false);
     }
-    for (auto& [name, thread] : trace_.devices) walker.walk_device(thread);
+    for (auto& [stream, work] : trace_.devices) walker.walk_device(stream, work);
     walker.end_steps();
     return walker.builder().finish("PyTorch", base);
   }
@@ -187,7 +194,7 @@ class KinetoImporter final : public TraceImporter {
       }
     };
     add(spans);
-    for (const auto& [thread, work] : trace_.devices) add(work);
+    for (const auto& [stream, work] : trace_.devices) add(work);
     for (const auto& [correlation, begin] : trace_.launches) {
       all.begin_ns = std::min(all.begin_ns, begin);
     }

@@ -40,6 +40,11 @@ std::optional<PlanPhase> phase_named(std::string_view name) {
   return std::nullopt;
 }
 
+std::string KinetoStream::name() const {
+  if (device < 0 || stream < 0) return "device work";
+  return "device " + std::to_string(device) + " stream " + std::to_string(stream);
+}
+
 KinetoWalker::KinetoWalker(const KinetoTrace& trace, const ImportOptions& options)
     : trace_(trace), options_(options) {
   for (const auto& [thread, spans] : trace.devices) {
@@ -77,9 +82,10 @@ void KinetoWalker::walk_host(std::vector<KinetoSpan> spans, bool drives) {
 }
 
 // Work of one stream does not overlap, but clocks are not that exact.
-void KinetoWalker::walk_device(std::vector<KinetoSpan> spans) {
+void KinetoWalker::walk_device(const KinetoStream& stream, std::vector<KinetoSpan> spans) {
   std::ranges::sort(spans, begins_before);
   const std::uint16_t lane = next_lane_++;
+  builder_.name_thread(lane, stream.name());
   std::int64_t free_ns = std::numeric_limits<std::int64_t>::min();
   for (KinetoSpan& span : spans) {
     const KinetoStep* step = step_of_work(span);

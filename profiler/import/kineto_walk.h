@@ -2,6 +2,7 @@
 // time of all that it calls.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -62,11 +63,21 @@ struct KinetoStep {
   std::int64_t work_end_ns = std::numeric_limits<std::int64_t>::min();
 };
 
+// A stream of a device; -1 where the trace does not number it, which has process and thread alone.
+struct KinetoStream {
+  std::int64_t device = -1;
+  std::int64_t stream = -1;
+  std::string thread = {};
+
+  auto operator<=>(const KinetoStream&) const = default;
+  std::string name() const;
+};
+
 // The events of a trace as they came.
 struct KinetoTrace {
   KinetoTexts texts;
   std::map<std::string, std::vector<KinetoSpan>> hosts;
-  std::map<std::string, std::vector<KinetoSpan>> devices;
+  std::map<KinetoStream, std::vector<KinetoSpan>> devices;
   std::unordered_map<std::int64_t, std::int64_t> launches;  // begin of the call, by correlation
 };
 
@@ -78,7 +89,7 @@ class KinetoWalker {
   // Sorted, none overlaps another.
   void set_steps(std::vector<KinetoStep> steps) { steps_ = std::move(steps); }
   void walk_host(std::vector<KinetoSpan> spans, bool drives);
-  void walk_device(std::vector<KinetoSpan> spans);
+  void walk_device(const KinetoStream& stream, std::vector<KinetoSpan> spans);
   // A step lasts until the work that it launched has ended, and the next begins no earlier.
   void end_steps();
   ProfileBuilder& builder() { return builder_; }

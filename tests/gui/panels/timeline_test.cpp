@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/file.h"
 #include "gui/panels/panels.h"
 #include "gui/panels/timeline_state.h"
+#include "profiler/analysis/breakdown.h"
 #include "tests/cli/program_runner.h"
 #include "tests/gui/platform/window_driver.h"
 
@@ -179,6 +181,53 @@ TEST_CASE("timeline: a run without a profile says how one is made") {
   window.step(2);
   CHECK(window.items().below("main/timeline/span/").empty());
   CHECK(faults_of(window.items()).empty());
+}
+
+// A trace of two streams on one device, and work of one that the trace does not number.
+constexpr const char* kTwoStreams = R"json({"schemaVersion": 1, "traceEvents": [
+  {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 9, "tid": 9, "ts": 0, "dur": 100},
+  {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 9, "tid": 9, "ts": 5, "dur": 10,
+   "args": {"External id": 1}},
+  {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 9, "tid": 9, "ts": 20, "dur": 10,
+   "args": {"External id": 2}},
+  {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 20, "ts": 12, "dur": 30,
+   "args": {"External id": 1, "device": 0, "stream": 20}},
+  {"ph": "X", "cat": "kernel", "name": "add", "pid": 0, "tid": 7, "ts": 25, "dur": 30,
+   "args": {"External id": 2, "device": 0, "stream": 7}},
+  {"ph": "X", "cat": "gpu_memset", "name": "Memset (Device)", "pid": 0, "tid": "odd", "ts": 60, "dur": 5}
+]})json";
+
+TEST_CASE("timeline: each stream of a device has a row with its name, below the host's threads") {
+  const trainscope::test::TemporaryFolder folder;
+  write_file_atomic(folder / "trace.json", std::string_view(kTwoStreams));
+  const std::string run = (folder / "run").string();
+  const auto imported =
+      trainscope::test::run({"import", (folder / "trace.json").string(), "-o", run});
+  REQUIRE_MESSAGE(imported.exit_code == 0, imported.err);
+  TimelineWindow window(run);
+  std::vector<std::string> names;
+  for (const Item* item : window.items().below("main/timeline/")) {
+    const bool is_name = item->label.starts_with("thread ") || item->label.starts_with("device ");
+    if (item->kind == ItemKind::kLabel && is_name) names.push_back(item->label);
+  }
+  CHECK(names == std::vector<std::string>{"thread 0", "device work", "device 0 stream 7",
+                                          "device 0 stream 20"});
+  CHECK(faults_of(window.items()).empty());
+  // Each has what ran in it, and nothing else.
+  const auto kernels_of = [&](std::uint16_t thread) {
+    std::vector<std::string> kernels;
+    const PlanView& plan = *window.workbench().run()->plan();
+    const TimelineData& data = window.timeline().data;
+    for (const TimelineRow& row : data.rows) {
+      if (row.thread != thread) continue;
+      for (const std::uint32_t i : row.events) {
+        kernels.emplace_back(profiler::kernel_of(plan, plan.calls[data.index.event(i).id]));
+      }
+    }
+    return kernels;
+  };
+  CHECK(kernels_of(2) == std::vector<std::string>{"add"});
+  CHECK(kernels_of(3) == std::vector<std::string>{"gemm"});
 }
 
 TEST_SUITE_END();
