@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +46,9 @@ void JsonProcess::start(const std::filesystem::path& program, std::vector<std::s
                             std::strerror(error)),
                 "the program trainscope has to be beside trainscope-window");
   }
+  // Nobody has to wait for it: what the user does comes first.
+  constexpr int kBackground = 10;
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(process), kBackground);
   process_ = process;
   output_ = std::move(output->ours);
 }

@@ -1,4 +1,4 @@
-// A command line of trainscope that prints JSON, run in a process of its own.
+// A command line of trainscope that prints JSON, run in a process of its own, behind others.
 #pragma once
 
 #include <sys/types.h>

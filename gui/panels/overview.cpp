@@ -9,8 +9,9 @@
 
 #include "engine/bundle/plan_moment.h"
 #include "engine/core/text.h"
-#include "gui/panels/advice.h"
 #include "gui/panels/empty_state.h"
+#include "gui/panels/overview/advice.h"
+#include "gui/panels/overview/overview_cards.h"
 #include "gui/panels/plot.h"
 #include "gui/ui/controls.h"
 #include "gui/workbench/panel.h"
@@ -24,6 +25,7 @@ using profiler::Breakdown;
 using profiler::BreakdownRow;
 
 constexpr float kLeastTwoCurves = 200.0F;  // of the height that both have
+constexpr float kRowsOfLists = 9.0F;       // that what would help leaves to the lists
 
 struct ClassBytes {
   BufferClass holds = BufferClass::kParameter;
@@ -38,9 +40,9 @@ struct OverviewState {
   std::vector<ClassBytes> at_peak;  // the greatest first
   std::int64_t live_bytes = 0;      // at the peak
   std::uint32_t largest = kNoRow;   // buffer at the peak that a node makes
+  std::vector<OverviewCard> cards;
   std::vector<std::pair<double, double>> losses;
   std::vector<std::pair<double, double>> step_ms;
-  double median_step_ms = 0.0;
 };
 
 void read_peak(OverviewState& state, const PlanView& plan) {
@@ -63,11 +65,11 @@ const OverviewState& state_of_now(Workbench& workbench) {
   state = {};
   state.of = &run;
   state.version = run.version();
+  state.cards = overview_cards(run);
   for (const StepRecord& step : run.metrics().steps) {
     state.losses.emplace_back(static_cast<double>(step.step), step.loss);
     state.step_ms.emplace_back(static_cast<double>(step.step), step.step_ms);
   }
-  state.median_step_ms = run.metrics().median_step_ms();
   if (run.plan() == nullptr) return state;
   read_peak(state, *run.plan());
   if (run.times() == nullptr || run.times()->steps.empty()) return state;
@@ -100,99 +102,6 @@ std::string how_it_ran(const RunData& run) {
     text += fmt::format("  ·  session {} of {}", run.session(), manifest->sessions.size());
   }
   return text;
-}
-
-struct Card {
-  std::string_view label;
-  Quantity quantity;
-  std::string fact;
-  std::string_view help;
-};
-
-std::vector<Card> training_cards(Workbench& workbench) {
-  std::vector<Card> cards;
-  const Metrics& metrics = workbench.run()->metrics();
-  if (metrics.steps.empty()) return cards;
-  const StepRecord& last = metrics.steps.back();
-  cards.push_back({"steps",
-                   {static_cast<double>(last.step), Unit::kCount},
-                   "/last_step/step",
-                   "Optimizer steps so far"});
-  cards.push_back({"loss", {last.loss, Unit::kPlain}, "/last_step/loss", "Of the last step"});
-  if (!metrics.evaluations.empty()) {
-    const EvaluationRecord& evaluation = metrics.evaluations.back();
-    cards.push_back({"validation loss",
-                     {evaluation.loss, Unit::kPlain},
-                     "/last_evaluation/loss",
-                     "Of the last evaluation on the validation split"});
-    if (std::isfinite(evaluation.accuracy)) {
-      cards.push_back({"accuracy",
-                       {evaluation.accuracy, Unit::kShare},
-                       "/last_evaluation/accuracy",
-                       "Share of the labels that the highest score names"});
-    }
-  }
-  cards.push_back({"step",
-                   {state_of_now(workbench).median_step_ms, Unit::kMilliseconds},
-                   "/median_step_ms",
-                   "Wall time of a step: the median of all"});
-  return cards;
-}
-
-std::vector<Card> plan_cards(const RunData& run) {
-  std::vector<Card> cards;
-  if (!run.has_memory_plan()) return cards;
-  const PlanSpace& arena = run.plan()->arena();
-  cards.push_back({"peak memory",
-                   {static_cast<double>(arena.bytes), Unit::kBytes},
-                   "plan {run} | /arena_bytes",
-                   "The arena: all memory that a step uses"});
-  cards.push_back({"lower bound",
-                   {static_cast<double>(arena.lower_bound_bytes), Unit::kBytes},
-                   "plan {run} | /lower_bound_bytes",
-                   "No placement of these buffers needs less than this"});
-  return cards;
-}
-
-void draw_cards(Ui& ui, Workbench& workbench, Rect& rest) {
-  std::vector<Card> cards = training_cards(workbench);
-  for (Card& card : plan_cards(*workbench.run())) cards.push_back(std::move(card));
-  if (cards.empty()) return;
-  const float gap = 8.0F;
-  const float least = ui.width("1415.367 ms", Face::kTitle) + 26.0F;
-  const auto fitting = static_cast<std::size_t>(std::max(1.0F, (rest.width + gap) / (least + gap)));
-  const std::size_t lines = (cards.size() + fitting - 1) / fitting;
-  const std::size_t columns = (cards.size() + lines - 1) / lines;
-  const float width = std::floor((rest.width - gap * static_cast<float>(columns - 1)) /
-                                 static_cast<float>(columns));
-  const float height = ui.row_height() * 2.0F + 14.0F;
-  const Scope scope(ui, "card");
-  for (std::size_t first = 0; first < cards.size(); first += columns) {
-    if (rest.height < height) return;  // no card without its number
-    Rect line = take_top(rest, height);
-    for (std::size_t i = first; i < std::min(first + columns, cards.size()); ++i) {
-      const Rect box = take_left(line, width);
-      take_left(line, gap);
-      const Surface surface(ui, box, ui.theme().header, 5.0F);
-      Rect inside = box.inset(10.0F, 5.0F);
-      const Rect label = take_top(inside, ui.row_height());
-      ui.text(label, cards[i].label, {.face = Face::kSmall, .color = ui.theme().soft_ink});
-      const QuantityText text = text_of(cards[i].quantity);
-      // As wide as it is, so that the number begins where its label does.
-      const Rect number{inside.x, inside.y,
-                        std::min(inside.width, ui.width(text.whole(), Face::kTitle) + 1.0F),
-                        inside.height};
-      std::string fact = cards[i].fact;
-      if (const std::size_t at = fact.find("{run}"); at != std::string::npos) {
-        fact.replace(at, 5, shell_word(workbench.run()->path().string()));
-      }
-      ui.number(cards[i].label, number, cards[i].quantity, fact, {.face = Face::kTitle});
-      const Response hovered = ui.hit(std::string(cards[i].label) + "/card", box,
-                                      {.kind = ItemKind::kArea, .focusable = false});
-      ui.tooltip(hovered, cards[i].help);
-    }
-    take_top(rest, gap);
-  }
 }
 
 // A bar with its label and number; returns whether it was pressed.
@@ -331,19 +240,28 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
             {.color = ui.theme().error, .fit = Fit::kEnd});
   }
   take_top(rest, 8.0F);
-  draw_cards(ui, workbench, rest);
+  draw_overview_cards(ui, *run, state.cards, rest);
   const float question_height = ui.row_height() + 6.0F;
   if (rest.height > question_height) {
     const Rect questions = take_bottom(rest, question_height);
     take_bottom(rest, 8.0F);
     draw_questions(ui, workbench, questions, state);
   }
+  look_for_advice(workbench);
+  auto& advice = workbench.state<AdviceState>();
+  const bool is_full = advice.is_shown && run->has_memory_plan();
+  const float lines =
+      is_full ? 0.0F
+              : advice_lines_height(ui, workbench, rest.height - kRowsOfLists * ui.row_height());
+  if (lines > 0.0F) {
+    draw_advice_lines(ui, workbench, take_bottom(rest, lines));
+    take_bottom(rest, 8.0F);
+  }
   take_top(rest, 4.0F);
   if (rest.height < 3.0F * ui.row_height()) return;  // no heading without a row
   const bool wide = rest.width > 560.0F;
-  auto& advice = workbench.state<AdviceState>();
-  const bool advises = advice.is_shown && run->has_memory_plan() && rest.height > 100.0F;
-  if (advises && !wide) return draw_advice(ui, workbench, advice, rest);
+  const bool advises = is_full && rest.height > 100.0F;
+  if (advises && !wide) return draw_advice(ui, workbench, rest);
   Rect left = wide ? take_left(rest, std::floor(rest.width * 0.5F) - 12.0F) : Rect{};
   if (wide) take_left(rest, 24.0F);
   if (rest.height < 7.0F * ui.row_height()) {  // the lists beside each other, without curves
@@ -355,7 +273,7 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
   take_bottom(times, 8.0F);
   draw_time(ui, workbench, times, state);
   draw_memory(ui, workbench, rest, state);
-  if (advises) return draw_advice(ui, workbench, advice, left);
+  if (advises) return draw_advice(ui, workbench, left);
   if (!wide || left.height < 120.0F) return;
   if (state.losses.empty()) {
     draw_empty(ui, workbench, left, "No steps", run->message(Topic::kMetrics));
@@ -372,9 +290,7 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
 CopiedTable overview_table(Workbench& workbench) {
   CopiedTable copied{.head = {"what", "value"}};
   if (workbench.run() == nullptr) return copied;
-  std::vector<Card> cards = training_cards(workbench);
-  for (Card& card : plan_cards(*workbench.run())) cards.push_back(std::move(card));
-  for (const Card& card : cards) {
+  for (const OverviewCard& card : state_of_now(workbench).cards) {
     copied.rows.push_back({std::string(card.label), text_of(card.quantity).whole()});
   }
   return copied;
@@ -382,18 +298,30 @@ CopiedTable overview_table(Workbench& workbench) {
 
 std::string overview_twin(Workbench& workbench) { return twin_of_run(workbench, "inspect"); }
 
+constexpr AppCommand kOverviewCommands[] = {
+    {.id = "overview.advise",
+     .title = "Overview: ask what would help",
+     .help = "The levers that the step has against its memory and time; again: timed anew",
+     .run = [](Workbench& w) { ask_for_advice(w), w.request("panel overview"); },
+     .enabled =
+         [](const Workbench& w) { return w.run() != nullptr && w.run()->has_memory_plan(); }},
+};
+
 }  // namespace
 
 Panel overview_panel() {
-  return {.id = "overview",
-          .title = "Overview",
-          .about =
-              "What ran, on what, and how it went: the loss and the time of each step, where "
-              "the time of a profiled step goes, and what is in memory when most bytes are "
-              "alive. Press a bar to see more of it.",
-          .draw = draw_overview,
-          .table = overview_table,
-          .twin = overview_twin};
+  return {
+      .id = "overview",
+      .title = "Overview",
+      .about =
+          "What ran, on what, and how it went: the loss and the time of each step, where "
+          "the time of a profiled step goes, and what is in memory when most bytes are "
+          "alive. Press a bar to see more of it. What would help is looked for while you look; a "
+          "press plans it in Budget, or copies its command line.",
+      .draw = draw_overview,
+      .table = overview_table,
+      .twin = overview_twin,
+      .commands = kOverviewCommands};
 }
 
 }  // namespace trainscope::gui

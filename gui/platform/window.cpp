@@ -81,6 +81,7 @@ class Window {
         fonts_(wishes.settings.fonts(content_scale())),
         app_(std::move(wishes.settings)),
         settings_file_(std::move(wishes.settings_file)) {
+    app_.workbench().works_ahead = true;
     glfwMakeContextCurrent(handle_.get());
     glfwSwapInterval(1);
     ImGui::CreateContext(fonts_.atlas());

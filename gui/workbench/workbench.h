@@ -93,7 +93,10 @@ class Workbench {
   bool maximized = false;  // the region that has the keys, alone
   bool quit = false;
   bool under_way = false;  // something that is shown changes soon: draw again without input
-  std::string copied;      // for the clipboard, once the frame is drawn
+  // Whether panels start by themselves what takes a while: for somebody who looks, not for a
+  // picture.
+  bool works_ahead = false;
+  std::string copied;  // for the clipboard, once the frame is drawn
 
  private:
   std::vector<std::unique_ptr<RunData>> sources_;

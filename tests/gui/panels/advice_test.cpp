@@ -1,8 +1,9 @@
 // The Overview's levers: what `advise` says, and where a press leads.
-#include "gui/panels/advice.h"
+#include "gui/panels/overview/advice.h"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -44,8 +45,10 @@ TEST_CASE("advice: levers are those of `advise --json`; a press sets one or copi
   CHECK(faults_of(window.items()).empty());
   // What the command line has printed in the panel's process: it times calls anew each time.
   const auto& advice = window.workbench().state<AdviceState>();
-  REQUIRE(advice.process->phase() == JsonProcess::Phase::kDone);
-  const JsonArray& levers = advice.process->json().at("levers").as_array();
+  const JsonProcess* process = advice.process_of(window.workbench().run());
+  REQUIRE(process != nullptr);
+  REQUIRE(process->phase() == JsonProcess::Phase::kDone);
+  const JsonArray& levers = process->json().at("levers").as_array();
   std::string planned;
   std::string copied;
   std::int64_t budget = 0;
@@ -88,6 +91,67 @@ TEST_CASE("advice: levers are those of `advise --json`; a press sets one or copi
   CHECK(main_panel_of(window.layout()).id == "budget");
   CHECK(item_of(window, "main/budget/level/auto").value == "on");
   CHECK(item_of(window, "main/budget/facts/peak").number <= static_cast<double>(budget));
+}
+
+TEST_CASE("advice: the first levers come by themselves, beside the curves, and go with the run" *
+          doctest::test_suite("processes")) {
+  const trainscope::test::TemporaryFolder folder;
+  trainscope::test::recorded_run(folder, 4, {});
+  const std::string run = (folder / "run").string();
+  // For pictures nothing is looked for.
+  WindowDriver picture(run, {}, {.size = {1280.0F, 900.0F}});
+  CHECK(picture.workbench().state<AdviceState>().process_of(picture.workbench().run()) == nullptr);
+  CHECK(picture.items().below("main/overview/advice/").empty());
+  WindowDriver window({}, {}, {.size = {1280.0F, 900.0F}});
+  window.workbench().works_ahead = true;
+  window.workbench().open(run);
+  window.step(2);
+  const auto says = [&](std::string_view part) {
+    return std::ranges::any_of(window.items().below("main/overview/advice/"), [&](const Item* i) {
+      return i->label.find(part) != std::string::npos;
+    });
+  };
+  CHECK(says("What would help"));
+  CHECK(says("Compiling the step"));
+  CHECK(window.workbench().under_way);
+  for (int i = 0; i < 10 && window.workbench().under_way; ++i) window.settle();
+  const JsonProcess* process =
+      window.workbench().state<AdviceState>().process_of(window.workbench().run());
+  REQUIRE(process != nullptr);
+  REQUIRE(process->phase() == JsonProcess::Phase::kDone);
+  const JsonArray& levers = process->json().at("levers").as_array();
+  REQUIRE(levers.size() >= 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    INFO(i);
+    const std::string line = "main/overview/advice/lever/" + std::to_string(i) + "/";
+    CHECK(item_of(window, line).label == levers[i].at("name").as_string());
+    CHECK(item_of(window, line + "ms").number == levers[i].at("ms").as_number());
+    CHECK(item_of(window, line + "arena_bytes").number == levers[i].at("arena_bytes").as_number());
+  }
+  CHECK_FALSE(window.has("main/overview/advice/lever/3/"));
+  CHECK(std::ranges::any_of(window.items().items(),
+                            [](const Item& item) { return item.label == "Loss"; }));
+  CHECK(faults_of(window.items()).empty());
+  // The same answer, all of it, and another one.
+  REQUIRE(window.click("main/overview/ask/help"));
+  window.step();
+  CHECK(window.workbench().state<AdviceState>().process_of(window.workbench().run()) == process);
+  REQUIRE(window.click("main/overview/advice/again"));
+  window.step();
+  CHECK(window.workbench().under_way);
+  window.workbench().close(0);
+  window.step(2);
+  CHECK_FALSE(window.workbench().under_way);
+  CHECK(window.workbench().state<AdviceState>().runs.empty());
+}
+
+TEST_CASE("advice: nothing is looked for of a run whose model is gone") {
+  WindowDriver window({});
+  window.workbench().works_ahead = true;
+  window.workbench().open(test::text_run().folder());
+  window.settle();
+  CHECK(window.items().below("main/overview/advice/").empty());
+  CHECK(window.workbench().state<AdviceState>().process_of(window.workbench().run()) == nullptr);
 }
 
 TEST_CASE("advice: a run without its model says what is wrong, and goes away by a press") {

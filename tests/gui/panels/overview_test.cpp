@@ -93,6 +93,10 @@ TEST_CASE("overview: a trace of another tool has calls, and no memory to fit or 
   const std::string run = (folder / "run").string();
   REQUIRE(trainscope::test::run({"import", trace, "-o", run}).exit_code == 0);
   PanelWindow window("overview", run);
+  window.workbench().works_ahead = true;
+  window.step(2);
+  CHECK(window.items().below("main/overview/advice/").empty());
+  CHECK_FALSE(window.workbench().under_way);
   const RunData& opened = *window.workbench().run();
   REQUIRE(opened.plan() != nullptr);
   CHECK_FALSE(opened.plan()->calls.empty());
