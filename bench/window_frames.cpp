@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bench/measuring.h"
 #include "gui/platform/headless.h"
@@ -20,16 +21,30 @@ namespace {
 
 constexpr int kFrames = 61;
 
+// Opens a second run, the active one being the first.
+enum class Runs { kOne, kTwo };
+
 struct Scene {
   const char* name;
-  const char* key;      // of its workspace
-  const char* command;  // empty: none
+  const char* key;  // of its workspace
+  std::vector<std::string> commands = {};
+  Runs runs = Runs::kOne;
 };
-constexpr Scene kScenes[] = {{"graph", "F1", ""},
-                             {"graph, all of it", "F1", "graph.fit"},
-                             {"graph, against the model", "F1", "graph.compare_model"},
-                             {"memory", "F2", ""},
-                             {"timeline", "F3", ""}};
+const Scene kScenes[] = {
+    {"graph", "F1"},
+    {"graph, all of it", "F1", {"graph.fit"}},
+    {"graph, against the model", "F1", {"graph.compare_model"}},
+    {"stages", "F1", {"panel stages"}},
+    {"inspector", "F1", {"select call:100"}},
+    {"memory", "F2"},
+    {"memory, gaps", "F2", {"memory.gaps"}},
+    {"timeline", "F3"},
+    {"kernels", "F4"},
+    {"kernels, two runs", "F4", {"kernels.beside"}, Runs::kTwo},
+    {"roofline", "F4", {"panel roofline"}},
+    {"roofline, two runs", "F4", {"panel roofline", "kernels.beside"}, Runs::kTwo},
+    {"overview", "F5"},
+    {"runs", "F5", {"panel runs"}, Runs::kTwo}};
 
 constexpr std::int64_t kManyLayers = 190;
 
@@ -51,10 +66,14 @@ void measure(std::int64_t layers, std::size_t events) {
     Headless window(Settings{}, {.keeps_items = false});
     const double first_ms = bench::milliseconds([&] {
       window.workbench().open(made.folder());
+      if (scene.runs == Runs::kTwo) {
+        window.workbench().open(made.folder());
+        window.workbench().activate(0);
+      }
       window.key(scene.key);
       window.step();
     });
-    if (*scene.command != '\0') window.workbench().request(scene.command);
+    for (const std::string& command : scene.commands) window.workbench().request(command);
     window.settle();
     bench::Rounds frames;
     for (int i = 0; i < kFrames; ++i) {
