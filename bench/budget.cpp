@@ -1,9 +1,9 @@
 // How long the window's budget takes to answer:
 //   budget_bench gpt2 355M BATCH SEQ [REQUESTS]
 // Opens the step of a builder's model (compile, front), then asks for budgets all over the front, a
-// request after the other is answered with a draft: the time to the point of the curve and to the
-// placed draft. Then for some of them to the plan that `train` makes, and what a drag sees that
-// asks every 16 ms. One CSV row.
+// request after the other is answered with a draft: the time to the point of the curve, to what a
+// search of its neighbours makes of it, and to the placed draft. Then for some of them to the plan
+// that `train` makes, and what a drag sees that asks every 16 ms. One CSV row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,6 +47,7 @@ PlannedStep step_of(const std::string& builder, const std::string& size, std::in
 
 struct Times {
   std::vector<double> point_ms;
+  std::vector<double> searched_ms;
   std::vector<double> draft_ms;
   std::vector<double> plan_ms;
 };
@@ -63,6 +64,7 @@ Times ask_all(BudgetPlanner& planner, const BudgetRange& range, int count) {
     const Clock::time_point start = Clock::now();
     const std::uint64_t id = planner.ask(budget_of(range, i, count));
     times.point_ms.push_back(ms_until(start, [&] { return planner.state()->point.has_value(); }));
+    times.searched_ms.push_back(ms_until(start, [&] { return planner.state()->searched == id; }));
     times.draft_ms.push_back(ms_until(start, [&] {
       const auto answer = planner.state()->answer;
       return answer && answer->id == id;
@@ -110,13 +112,15 @@ int run(const std::string& builder, const std::string& size, std::int64_t batch,
   const Times times = ask_all(planner, range, count);
   const auto [longest_ms, per_second] = drag(planner, range);
   fmt::print(
-      "model,batch,seq,front_points,open_ms,point_ms,point_most_ms,draft_ms,draft_most_ms,plan_ms,"
-      "plan_most_ms,drag_longest_ms,drag_per_second\n");
-  fmt::print("{}:{},{},{},{},{:.0f},{:.2f},{:.2f},{:.1f},{:.1f},{:.0f},{:.0f},{:.0f},{:.1f}\n",
-             builder, size, batch, sequence, opened->front->size(), open_ms, median(times.point_ms),
-             std::ranges::max(times.point_ms), median(times.draft_ms),
-             std::ranges::max(times.draft_ms), median(times.plan_ms),
-             std::ranges::max(times.plan_ms), longest_ms, per_second);
+      "model,batch,seq,front_points,open_ms,point_ms,point_most_ms,searched_ms,searched_most_ms,"
+      "draft_ms,draft_most_ms,plan_ms,plan_most_ms,drag_longest_ms,drag_per_second\n");
+  fmt::print(
+      "{}:{},{},{},{},{:.0f},{:.2f},{:.2f},{:.2f},{:.2f},{:.1f},{:.1f},{:.0f},{:.0f},{:.0f},{:.1f}"
+      "\n",
+      builder, size, batch, sequence, opened->front->size(), open_ms, median(times.point_ms),
+      std::ranges::max(times.point_ms), median(times.searched_ms),
+      std::ranges::max(times.searched_ms), median(times.draft_ms), std::ranges::max(times.draft_ms),
+      median(times.plan_ms), std::ranges::max(times.plan_ms), longest_ms, per_second);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -112,6 +113,7 @@ class RecomputeSearch {
   std::optional<HostLink> link_;
   std::vector<UnitSets> families_;  // empty until asked for
   std::vector<Attempt> tried_;
+  std::set<std::int64_t> looked_nearby_;  // budgets: what was found for them is known
   bool front_placed_ = false;
   bool front_refined_ = false;
 };

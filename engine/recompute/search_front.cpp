@@ -77,7 +77,9 @@ std::optional<Attempt> RecomputeSearch::nearby(std::int64_t budget_bytes) {
   // What is in the arena but not in the planner's bytes is about the same for neighbours.
   const std::int64_t unseen = plain_arena_.bytes - planner_.plain_peak_bytes();
   const bool beyond_front = budget_bytes - unseen < planner_.least_front_bytes();
-  if (known->arena_bytes == budget_bytes || beyond_front) return *known;
+  const bool is_known = known->arena_bytes == budget_bytes || beyond_front ||
+                        !looked_nearby_.insert(budget_bytes).second;
+  if (is_known) return *known;
   arena_at(budget_bytes - unseen, memplan::RematEffort::kRepair, {.budget_bytes = budget_bytes});
   return *best_within(budget_bytes);
 }

@@ -7,6 +7,7 @@
 
 #include "engine/core/any_error.h"
 #include "engine/core/progress.h"
+#include "gui/budget/budget_view.h"
 
 namespace trainscope::gui {
 namespace {
@@ -19,6 +20,14 @@ double milliseconds_since(Clock::time_point start) {
 
 bool same_pins(const PlanRequest& left, const PlanRequest& right) {
   return left.keep == right.keep && left.recompute == right.recompute;
+}
+
+// What there is to show of a request before anything is planned for it.
+std::optional<TradePoint> known_point(const BudgetState& state, const PlanRequest& request) {
+  const bool has_front = state.front && same_pins(state.front_of, request);
+  if (!has_front || request.level != PlanLevel::kAuto) return std::nullopt;
+  const TradePoint* quickest = quickest_within(*state.front, request.budget_bytes);
+  return quickest == nullptr ? std::nullopt : std::optional(*quickest);
 }
 
 }  // namespace
@@ -45,7 +54,7 @@ std::uint64_t BudgetPlanner::ask(PlanRequest request) {
   change([&](BudgetState& state) {
     id = ++state.asked;
     state.planning = state.phase != BudgetState::Phase::kFailed;
-    state.point.reset();
+    state.point = known_point(state, request);
     waiting_ = Asked{.id = id, .request = std::move(request), .at = Clock::now()};
     refinement_.request_stop();
   });
@@ -117,15 +126,19 @@ void BudgetPlanner::serve(StepPlanner& planner, const std::stop_token& stop) {
 // the other. What takes longer is not.
 void BudgetPlanner::answer(StepPlanner& planner, const Asked& asked) {
   try {
-    if (!same_pins(front_of_, asked.request)) {
+    if (!same_pins(state()->front_of, asked.request)) {
       auto front = std::make_shared<const std::vector<TradePoint>>(planner.front(asked.request));
-      front_of_ = asked.request;
-      change([&](BudgetState& state) { state.front = std::move(front); });
+      change([&](BudgetState& state) {
+        state.front = std::move(front);
+        state.front_of = asked.request;
+      });
     }
     if (asked.request.level == PlanLevel::kAuto) {
       const std::optional<TradePoint> point = planner.point(asked.request);
       change([&](BudgetState& state) {
-        if (state.asked == asked.id) state.point = point;
+        if (state.asked != asked.id) return;
+        state.point = point;
+        state.searched = asked.id;
       });
       if (std::optional<PlanOutcome> draft = planner.draft(asked.request)) {
         show(*std::move(draft), asked);

@@ -35,10 +35,13 @@ struct BudgetState {
   std::uint64_t asked = 0;                        // the newest request
   bool planning = false;                          // its last answer is on its way
   std::shared_ptr<const PlanOutcome> plain = {};  // the step without recomputation
-  // The plans that no other beats, by falling arena, with the pins of the newest answer.
+  // The plans that no other beats, by falling arena, with the pins of `front_of`.
   std::shared_ptr<const std::vector<TradePoint>> front = {};
-  // Of the newest request: the quickest plan known, before its bytes have places.
+  PlanRequest front_of = {};
+  // Of the newest request, before its bytes have places: at once the quickest plan of the front,
+  // then what a search of its neighbours makes of it, once `searched` is the request.
   std::optional<TradePoint> point = {};
+  std::uint64_t searched = 0;
   // The newest answers: to the newest request, or while there is none to an older one.
   std::shared_ptr<const PlanAnswer> answer = {};
   // The last one that was no draft, before `answer`: what a new plan is held against.
@@ -85,8 +88,6 @@ class BudgetPlanner {
   std::optional<Asked> waiting_;
   std::stop_source refinement_;  // of the answer under way
   std::shared_ptr<const BudgetState> state_ = std::make_shared<const BudgetState>();
-
-  PlanRequest front_of_ = {};  // whose pins the front has; of the planner's thread
 
   std::jthread thread_;  // the last member: it ends before what it uses
 };

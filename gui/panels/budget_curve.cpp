@@ -115,6 +115,15 @@ void draw_plan_dot(Ui& ui, const CurvePlot& plot, const PlanPicture* picture, bo
   ui.canvas().circle(at, 3.5F, outcome.draft ? ui.theme().inset : ui.theme().accent);
 }
 
+// Where the plan that is being made will be, or a little below.
+void draw_asked_dot(Ui& ui, const CurvePlot& plot, const BudgetState& state) {
+  const bool waits = state.point && (!state.answer || state.answer->id != state.asked);
+  if (!waits) return;
+  const Point at = plot.at(static_cast<double>(state.point->arena_bytes),
+                           overhead_of(state.point->seconds, state.plain->seconds));
+  if (plot.area.inset(-8.0F).contains(at)) ui.canvas().ring(at, 5.5F, {.color = ui.theme().accent});
+}
+
 std::string curve_tooltip(const BudgetModel& model, std::int64_t bytes) {
   const TradePoint* plan = quickest_within(*model.budget().front, bytes);
   if (plan == nullptr) return "No plan is known in so little.";
@@ -170,6 +179,7 @@ void draw_budget_curve(Ui& ui, BudgetModel& model, const Rect& rect) {
   draw_staircase(ui, plot, corners, *state.front, state.plain->seconds);
   draw_plan_dot(ui, plot, model.ghost(), true);
   draw_plan_dot(ui, plot, model.shown(), false);
+  draw_asked_dot(ui, plot, state);
   touch_curve(ui, model, plot, response);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
+#include "gui/budget/budget_view.h"
 #include "gui/budget/train_on.h"
 #include "tests/gui/budget/budget_tools.h"
 
@@ -56,6 +57,30 @@ TEST_CASE("budget planner: of many requests the newest is answered, as the step 
   const StepPlanner alone(planned_step(run), {});
   CHECK(places_of(view_of(*state->answer->outcome.record)) ==
         places_of(view_of(*alone.plan(budget(least), {}).record)));
+}
+
+TEST_CASE("budget planner: the point of a budget is there when it is asked for, then bettered") {
+  const TemporaryFolder folder;
+  const RunReader run = recorded_run(folder, 1);
+  BudgetPlanner planner([&] { return planned_step(run); });
+  planner.ask({.level = PlanLevel::kNone});
+  wait_for(planner);
+  const auto front = planner.state()->front;
+  REQUIRE(front->size() > 2);
+  CHECK_FALSE(planner.state()->point.has_value());
+  for (const TradePoint& each : *front) {
+    const std::int64_t bytes = each.arena_bytes + 1;
+    const std::uint64_t id = planner.ask(budget(bytes));
+    const auto asked = planner.state();
+    REQUIRE(asked->point.has_value());
+    CHECK(asked->point->arena_bytes <= bytes);
+    CHECK(asked->point->seconds <= quickest_within(*front, bytes)->seconds);
+    wait_for(planner);
+    CHECK(planner.state()->searched == id);
+    CHECK(planner.state()->point->seconds <= asked->point->seconds);
+  }
+  planner.ask(budget(front->back().arena_bytes - 1));
+  CHECK_FALSE(planner.state()->point.has_value());
 }
 
 TEST_CASE("budget planner: the plan before is kept to be held against the new one") {
