@@ -4,16 +4,21 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine/core/text.h"
+#include "gui/panels/budget_parts.h"
 #include "tests/gui/panels/budget_window.h"
 
 namespace trainscope::gui::test {
 namespace {
 
 namespace fs = std::filesystem;
+using trainscope::test::Place;
+using trainscope::test::places_of;
 using trainscope::test::recorded_run;
 using trainscope::test::TemporaryFolder;
 using trainscope::test::wait_until;
@@ -35,6 +40,26 @@ std::vector<pid_t> children() {
     if (fields.size() > 1 && fields[1] == std::to_string(::getpid())) found.push_back(process);
   }
   return found;
+}
+
+// The plan that the panel draws.
+const PlanPicture& shown_plan(BudgetWindow& panel) {
+  const PlanPicture* shown = panel.window.workbench().state<BudgetPanel>().model.shown();
+  REQUIRE(shown != nullptr);
+  REQUIRE(shown->answer->outcome.record != nullptr);
+  return *shown;
+}
+
+// Of every rectangle of a plan's plane, in the order that they are drawn in.
+using Rectangle = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint32_t,
+                             std::uint32_t, BufferClass, bool>;
+std::vector<Rectangle> rectangles_of(const MemoryMap& map) {
+  std::vector<Rectangle> all;
+  for (const MemoryRectangle& each : map.rectangles) {
+    all.emplace_back(each.buffer, each.offset, each.bytes, each.begin, each.end, each.holds,
+                     each.recomputed);
+  }
+  return all;
 }
 
 }  // namespace
@@ -60,6 +85,9 @@ TEST_CASE(
       panel.window.settle();
     }
     const double peak = panel.number("facts/peak");
+    const std::vector<Rectangle> drawn = rectangles_of(shown_plan(panel).map);
+    const std::vector<Place> places = places_of(shown_plan(panel).plan());
+    REQUIRE(drawn.size() > 20);
     panel.click("run");
     CHECK(panel.number("worker/arena/predicted") == peak);
     CHECK(panel.number("worker/arena/measured") == peak);
@@ -71,7 +99,12 @@ TEST_CASE(
     const std::vector<StepRecord> steps = after.metrics().steps;
     REQUIRE(steps.size() == expected.size());
     for (std::size_t i = 0; i < steps.size(); ++i) CHECK(steps[i].loss == expected[i].loss);
-    CHECK(static_cast<double>(after.plan().value().view().arena().bytes) == peak);
+    // The program that the worker compiled has each buffer where it was drawn before the press, to
+    // the byte and to the call; those outside of the arena too.
+    const StoredPlan compiled = after.plan().value();
+    CHECK(static_cast<double>(compiled.view().arena().bytes) == peak);
+    CHECK(rectangles_of(memory_map(compiled.view())) == drawn);
+    CHECK(places_of(compiled.view()) == places);
   }
 }
 
