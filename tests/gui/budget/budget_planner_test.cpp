@@ -15,10 +15,12 @@
 namespace trainscope::gui::test {
 namespace {
 
+using trainscope::test::is_busy;
 using trainscope::test::places_of;
 using trainscope::test::recorded_run;
 using trainscope::test::TemporaryFolder;
 using trainscope::test::wait_for;
+using trainscope::test::wait_until;
 
 PlanRequest budget(std::int64_t bytes) {
   return {.level = PlanLevel::kAuto, .budget_bytes = bytes};
@@ -133,11 +135,19 @@ TEST_CASE("budget planner: what cannot be opened is said") {
 TEST_CASE("budget planner: it may go away at any time") {
   const TemporaryFolder folder;
   const RunReader run = recorded_run(folder, 1);
-  for (int i = 0; i < 20; ++i) {
+  for (int moment = 0; moment < 20; ++moment) {
     BudgetPlanner planner([&] { return planned_step(run); });
-    if (i % 2 == 0) wait_for(planner);
-    for (int k = 0; k < i % 4; ++k) planner.ask(budget(110'000 + 1000 * k));
-    if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2 * i));
+    if (moment % 2 == 0) wait_for(planner);
+    for (int k = 0; k < moment % 4; ++k) planner.ask(budget(110'000 + 1000 * k));
+    // After so many changes of its state, or when there are no more.
+    int changes = 0;
+    auto seen = planner.state();
+    REQUIRE(wait_until([&] {
+      const auto now = planner.state();
+      if (now != seen) ++changes;
+      seen = now;
+      return changes >= moment / 4 || !is_busy(planner);
+    }));
   }
 }
 

@@ -3,11 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -67,13 +65,13 @@ inline RunReader recorded_run(const TemporaryFolder& folder, int steps,
   return RunReader::open(folder / "run");
 }
 
-// Until every request that can be answered has its last answer.
+// Whether a request that can be answered has not had its last answer yet.
+inline bool is_busy(const gui::BudgetPlanner& planner) {
+  const auto state = planner.state();
+  return state->phase == gui::BudgetState::Phase::kOpening || state->planning;
+}
 inline void wait_for(const gui::BudgetPlanner& planner) {
-  const auto is_done = [&planner] {
-    const auto state = planner.state();
-    return state->phase != gui::BudgetState::Phase::kOpening && !state->planning;
-  };
-  while (!is_done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  REQUIRE(wait_until([&planner] { return !is_busy(planner); }));
 }
 
 // Where each buffer of a plan lies, in the plan's order: what the rectangles are drawn from.

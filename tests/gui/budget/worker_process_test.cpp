@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "engine/bundle/plan_json.h"
@@ -260,16 +259,18 @@ TEST_CASE("worker process: no poll waits, whatever the worker does") {
   WorkerProcess loud =
       shell(kHello + "while :; do printf '{\"kind\":\"checkpoint\",\"step\":1}\\n'; done >&3");
   double longest_ms = 0.0;
-  for (int i = 0; i < 50; ++i) {
+  const auto has_news = [&] {
     const auto start = std::chrono::steady_clock::now();
     silent.poll();
-    loud.poll();
+    const bool is_new = loud.poll();
     const std::chrono::duration<double, std::milli> taken =
         std::chrono::steady_clock::now() - start;
     longest_ms = std::max(longest_ms, taken.count());
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+    return is_new;
+  };
+  for (int i = 0; i < 50; ++i) REQUIRE(wait_until(has_news));
   CHECK(longest_ms < 1000.0);  // this thread may have to wait for a processor
+  CHECK(loud.state().checkpoint_step == 1);
   CHECK(silent.state().phase == Phase::kStarting);
   ::kill(static_cast<pid_t>(silent.state().process), SIGKILL);
   ::kill(static_cast<pid_t>(loud.state().process), SIGKILL);
