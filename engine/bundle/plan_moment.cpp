@@ -25,6 +25,12 @@ std::vector<std::uint32_t> alive_at(const PlanView& plan, std::uint32_t time) {
   return alive;
 }
 
+bool is_made_by_node(const PlanView& plan, const PlanBuffer& buffer) {
+  return std::ranges::all_of(rows_of(plan.members, buffer.values), [&plan](std::uint32_t value) {
+    return plan.values[value].kind == PlanValueKind::kNode;
+  });
+}
+
 std::array<std::int64_t, kBufferClasses> bytes_by_class(const PlanView& plan,
                                                         std::span<const std::uint32_t> buffers) {
   std::array<std::int64_t, kBufferClasses> bytes = {};

@@ -15,6 +15,10 @@ namespace trainscope {
 // Buffers of the device's arena that are alive at a time, by offset.
 std::vector<std::uint32_t> alive_at(const PlanView& plan, std::uint32_t time);
 
+// Whether a node writes it first, as a result or as its workspace: parameters, states, constants
+// and inputs are there before.
+bool is_made_by_node(const PlanView& plan, const PlanBuffer& buffer);
+
 // Bytes of each BufferClass among these buffers.
 inline constexpr std::size_t kBufferClasses = 9;
 std::array<std::int64_t, kBufferClasses> bytes_by_class(const PlanView& plan,

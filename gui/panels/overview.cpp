@@ -49,7 +49,7 @@ void read_peak(OverviewState& state, const PlanView& plan) {
   const MemoryPeak peak = memory_peak(plan);
   state.live_bytes = peak.live_bytes;
   const auto largest = std::ranges::find_if(
-      peak.alive, [&plan](std::uint32_t id) { return plan.buffers[id].begin > 0; });
+      peak.alive, [&plan](auto id) { return is_made_by_node(plan, plan.buffers[id]); });
   if (largest != peak.alive.end()) state.largest = *largest;
   for (std::size_t i = 0; i < peak.bytes_of.size(); ++i) {
     if (peak.bytes_of[i] == 0) continue;

@@ -73,6 +73,15 @@ TEST_CASE("plan_moment: at every time what is alive has the bytes that are said 
   }
 }
 
+TEST_CASE("plan_moment: the first node makes its buffer too, though it is there from time 0 on") {
+  const PlanRecord record = plan_with_body(3, chain_plan(2));
+  const PlanView plan = view_of(record);
+  REQUIRE(plan.buffers.size() == 5);
+  CHECK_FALSE(is_made_by_node(plan, plan.buffers[0]));  // the input
+  for (std::size_t i = 1; i < 5; ++i) CHECK(is_made_by_node(plan, plan.buffers[i]));
+  CHECK(plan.buffers[1].begin == 0);
+}
+
 TEST_CASE("plan_moment: gaps are what no buffer has, up to the end of the arena") {
   const PlanRecord record = small_plan();
   const PlanView plan = view_of(record);
