@@ -18,6 +18,8 @@ struct HelpState {
 };
 constexpr std::array<std::string_view, 3> kPages = {"This panel", "Keys", "Glossary"};
 
+constexpr float kMargin = 4.0F;  // between the text and the bar that scrolls it
+
 // Draws a paragraph and takes its height off the top; draws nothing outside of what is seen.
 void flow(Ui& ui, Rect& rest, std::string_view text, const TextLook& look = {}) {
   take_top(rest, ui.paragraph(rest, text, look));
@@ -85,7 +87,7 @@ void draw_help(Ui& ui, Workbench& workbench, const Rect& window) {
   float height = 0.0F;
   {
     const Clip nowhere(ui, {0.0F, 0.0F, 0.0F, 0.0F});
-    Rect all{0.0F, 0.0F, rest.width - kScrollbarWidth, 1e6F};
+    Rect all{0.0F, 0.0F, rest.width - kScrollbarWidth - kMargin, 1e6F};
     kDraw[state.page](ui, workbench, all);
     height = 1e6F - all.height;
   }
@@ -96,7 +98,7 @@ void draw_help(Ui& ui, Workbench& workbench, const Rect& window) {
   if (ui.take("PageUp")) offset -= rest.height;
   const Scrolled view = scrolled(ui, name, rest, height);
   const Clip clip(ui, view.view);
-  Rect text{view.view.x, view.view.y - view.offset, view.view.width - 4.0F, height + 1.0F};
+  Rect text{view.view.x, view.view.y - view.offset, view.view.width - kMargin, height + 1.0F};
   kDraw[state.page](ui, workbench, text);
 }
 

@@ -17,12 +17,17 @@ struct NotesState {
   std::string text;
 };
 
+constexpr std::string_view kLongestLabel = "Scale of everything";
+
+float label_width(const Ui& ui) { return std::ceil(ui.width(kLongestLabel)) + 16.0F; }
+
 void size_row(Ui& ui, Rect& rest, std::string_view name, std::string_view label, float& value,
               const SliderRange& range, std::string_view format_unit) {
   Rect row = take_top(rest, ui.row_height() + 8.0F);
-  ui.text(take_left(row, row.width * 0.36F), label);
+  ui.text(take_left(row, label_width(ui)), label);
   const std::string text = fmt::format("{:.{}f} {}", value, range.step < 1.0 ? 2 : 0, format_unit);
-  ui.text(take_right(row, 80.0F), text, {.face = Face::kNumber, .align = Align::kRight});
+  const float number = std::ceil(ui.width("0.00 px", Face::kNumber)) + 8.0F;
+  ui.text(take_right(row, number), text, {.face = Face::kNumber, .align = Align::kRight});
   double wanted = static_cast<double>(value);
   if (slider(ui, name, row, wanted, range, text)) {
     value = static_cast<float>(std::round(wanted / range.step) * range.step);
@@ -33,7 +38,8 @@ void size_row(Ui& ui, Rect& rest, std::string_view name, std::string_view label,
 
 void draw_settings(Ui& ui, Workbench& workbench, const Rect& window) {
   Settings& settings = workbench.settings;
-  const Modal modal(ui, workbench, window, "settings", {520.0F, 244.0F});
+  const float row = ui.row_height();
+  const Modal modal(ui, workbench, window, "settings", {22.0F * row, 6.0F * row + 100.0F});
   Rect rest = modal.body();
   Rect head = take_top(rest, ui.row_height() + 6.0F);
   if (button(ui, "close", take_right(head, button_width(ui, "Close")), "Close")) {
@@ -42,14 +48,14 @@ void draw_settings(Ui& ui, Workbench& workbench, const Rect& window) {
   ui.text(head, "Settings", {.face = Face::kTitle});
   take_top(rest, 8.0F);
   Rect themes = take_top(rest, ui.row_height() + 8.0F);
-  ui.text(take_left(themes, themes.width * 0.2F), "Theme");
+  ui.text(take_left(themes, std::ceil(ui.width("Theme")) + 16.0F), "Theme");
   std::array<std::string_view, kThemeNames.size()> titles;
   for (std::size_t i = 0; i < titles.size(); ++i) titles[i] = theme_of(kThemeNames[i]).title;
   auto chosen = static_cast<std::size_t>(settings.theme);
   if (tabs(ui, "theme", themes, titles, chosen)) settings.theme = kThemeNames[chosen];
   take_top(rest, 6.0F);
-  size_row(ui, rest, "scale", "Scale of everything", settings.scale,
-           {kLeastScale, kGreatestScale, 0.05}, "x");
+  size_row(ui, rest, "scale", kLongestLabel, settings.scale, {kLeastScale, kGreatestScale, 0.05},
+           "x");
   size_row(ui, rest, "text_size", "Size of text", settings.text_size, {11.0, 24.0, 1.0}, "px");
   size_row(ui, rest, "number_size", "Size of numbers", settings.number_size, {10.0, 24.0, 1.0},
            "px");

@@ -58,17 +58,24 @@ void draw_tour(Ui& ui, Workbench& workbench, const Rect& window) {
   if (!step.workspace.empty() && is_workspace(step.workspace)) {
     workbench.settings.layout.workspace = step.workspace;
   }
-  const float width = std::min(420.0F, window.width - 24.0F);
-  const float height = ui.row_height() * 8.0F;
-  const Rect box{window.x + 60.0F, window.bottom() - height - 48.0F, width, height};
+  // As wide and high as its text asks for.
+  const float width = std::min(ui.row_height() * 18.0F, window.width - 72.0F);
+  const float title = ui.row_height() * 1.3F;
+  const float foot = ui.row_height() + 6.0F;
+  float text = 0.0F;
+  {
+    const Clip nowhere(ui, {0.0F, 0.0F, 0.0F, 0.0F});
+    text = ui.paragraph({0.0F, 0.0F, width - 28.0F, 1e6F}, step.text);
+  }
+  const float height = title + text + foot + 28.0F;
+  const Rect box{window.x + 60.0F, std::max(4.0F, window.bottom() - height - 48.0F), width, height};
   const Region region(ui, "tour", box, kModalLayer);
   const Scope scope(ui, "tour");
   const Surface surface(ui, box, ui.theme().header, 6.0F);
   ui.canvas().outline(box, {.color = ui.theme().accent, .width = 1.5F}, 6.0F);
   Rect rest = box.inset(14.0F, 10.0F);
-  ui.text(take_top(rest, ui.row_height() * 1.3F), step.title,
-          {.face = Face::kTitle, .fit = Fit::kEnd});
-  Rect buttons = take_bottom(rest, ui.row_height() + 6.0F);
+  ui.text(take_top(rest, title), step.title, {.face = Face::kTitle, .fit = Fit::kEnd});
+  Rect buttons = take_bottom(rest, foot);
   ui.paragraph(rest, step.text);
   const bool is_last = state.step + 1 == kSteps.size();
   const std::string_view next = is_last ? "Done" : "Next";

@@ -99,13 +99,13 @@ void draw_welcome(Ui& ui, Workbench& workbench, const Rect& window) {
   draw_recent(ui, workbench, rest);
   if (workbench.notice.is_error) {
     ui.paragraph(take_bottom(rest, ui.row_height() * 2.0F), workbench.notice.text,
-                 {.color = ui.theme().error});
+                 {.color = ui.theme().error, .fit = Fit::kEnd});
   }
 }
 
 void draw_open(Ui& ui, Workbench& workbench, const Rect& window) {
   auto& state = workbench.state<OpenState>();
-  const Modal modal(ui, workbench, window, "open", {560.0F, 150.0F});
+  const Modal modal(ui, workbench, window, "open", {560.0F, 3.0F * ui.row_height() + 78.0F});
   Rect rest = modal.body();
   ui.text(take_top(rest, ui.row_height() + 6.0F), "Open a run, a model or a folder of runs",
           {.face = Face::kBold});

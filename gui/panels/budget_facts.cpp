@@ -195,7 +195,8 @@ void draw_budget_facts(Ui& ui, const BudgetModel& model, const Rect& rect) {
   Rect rest = rect.inset(8.0F, 2.0F);
   if (shown->facts.is_null()) {
     const PlanOutcome& outcome = shown->answer->outcome;
-    ui.paragraph(rest, outcome.fault + "\n" + outcome.hint, {.color = ui.theme().error});
+    ui.paragraph(rest, outcome.fault + "\n" + outcome.hint,
+                 {.color = ui.theme().error, .fit = Fit::kEnd});
     return;
   }
   const bool is_printed = !shown->answer->outcome.draft;
@@ -252,7 +253,8 @@ void draw_budget_worker(Ui& ui, Workbench& workbench, const BudgetModel& model, 
     draw_new_run(ui, workbench, model, row.inset(0.0F, 3.0F));
   }
   if (state->phase == WorkerState::Phase::kFailed) {
-    ui.paragraph(rest, state->fault + "\n" + state->hint, {.color = ui.theme().error});
+    ui.paragraph(rest, state->fault + "\n" + state->hint,
+                 {.color = ui.theme().error, .fit = Fit::kEnd});
     return;
   }
   const std::int64_t count =

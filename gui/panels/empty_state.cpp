@@ -24,11 +24,14 @@ void draw_empty(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view
   }
   const float all = line * 1.4F + height + (has_command ? 2.0F * line + 8.0F : 0.0F);
   Rect rest{rect.x + (rect.width - width) / 2.0F,
-            rect.y + std::max(4.0F, (rect.height - all) / 2.0F), width, rect.bottom()};
+            rect.y + std::max(4.0F, (rect.height - all) / 2.0F), width, 0.0F};
+  rest.height = std::max(0.0F, rect.bottom() - rest.y);
   ui.text(take_top(rest, line * 1.4F), title,
           {.face = rect.height > 120.0F ? Face::kTitle : Face::kBold, .fit = Fit::kEnd});
-  ui.paragraph(take_top(rest, height), message.text, {.color = ui.theme().soft_ink});
-  if (!has_command || rest.y + 2.0F * line > rect.bottom()) return;
+  // Names from files may make it longer than there is room for.
+  ui.paragraph(take_top(rest, height), message.text,
+               {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  if (!has_command || rest.height < 2.0F * line) return;
   take_top(rest, 8.0F);
   Rect row = take_top(rest, line + 6.0F);
   const Rect copy = take_right(row, button_width(ui, "Copy"));

@@ -102,9 +102,9 @@ float draw_row(Ui& ui, Workbench& workbench, const Rect& place, const Inspection
   if (row.kind == InspectionKind::kHeading) {
     line.y += 8.0F;
     ui.canvas().fill({line.x, line.y, line.width, 1.0F}, theme.line);
-    ui.text({line.x, line.y + 2.0F, line.width, height}, row.label,
-            {.face = Face::kBold, .color = theme.soft_ink});
-    return height + 12.0F;
+    return ui.paragraph({line.x, line.y + 4.0F, line.width, 1e6F}, row.label,
+                        {.face = Face::kBold, .color = theme.soft_ink}) +
+           14.0F;
   }
   if (row.kind == InspectionKind::kNote) {
     return ui.paragraph({line.x, line.y + 2.0F, line.width, 1e6F}, row.text,

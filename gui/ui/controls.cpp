@@ -168,7 +168,8 @@ Scrolled scrolled(Ui& ui, std::string_view name, const Rect& rect, float content
   const float most = std::max(0.0F, content_height - rect.height);
   const Input& input = ui.input();
   constexpr float kWheelPixels = 60.0F;
-  const bool overflows = most > 0.5F;
+  // Where there is no room for a bar the wheel alone scrolls.
+  const bool overflows = most > 0.5F && rect.height >= kLeastControl;
   Rect view = rect;
   const Rect bar = overflows ? take_right(view, kScrollbarWidth) : Rect{};
   const Rect seen = rect.intersected(ui.canvas().clip());

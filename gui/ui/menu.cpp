@@ -1,6 +1,9 @@
 // Lists of commands that open below a button or at the mouse.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,6 +12,10 @@
 namespace trainscope::gui {
 namespace {
 
+constexpr std::string_view kCheck = "✓";
+
+float check_width(const Ui& ui) { return std::max(16.0F, std::ceil(ui.width(kCheck)) + 2.0F); }
+
 float menu_width(const Ui& ui, std::span<const MenuItem> items) {
   float labels = 0.0F;
   float keys = 0.0F;
@@ -16,7 +23,7 @@ float menu_width(const Ui& ui, std::span<const MenuItem> items) {
     labels = std::max(labels, ui.width(item.label));
     keys = std::max(keys, ui.width(item.key, Face::kSmall));
   }
-  return std::ceil(labels + keys + (keys > 0.0F ? 28.0F : 0.0F) + 48.0F);
+  return std::ceil(labels + keys + (keys > 0.0F ? 28.0F : 0.0F) + check_width(ui) + 32.0F);
 }
 
 // One row; true when it was chosen.
@@ -27,21 +34,26 @@ bool menu_row(Ui& ui, std::size_t i, const Rect& row, const MenuItem& item) {
                                     .label = item.label,
                                     .value = item.checked ? "on" : "",
                                     .enabled = item.enabled});
-  if (response.hovered) ui.memory().focus = ui.path_of(std::to_string(i));
-  const bool bright = response.hovered || response.focused;
-  const Surface surface(ui, row, bright && item.enabled ? theme.hovered : ui.paper(), 3.0F);
+  // A mouse that rests leaves the arrows their row.
+  const bool points = response.hovered && ui.input().moved != Point{};
+  if (points) ui.memory().focus = ui.path_of(std::to_string(i));
+  const bool bright = (points || response.focused) && item.enabled;
+  const Surface surface(ui, row, bright ? theme.hovered : ui.paper(), 3.0F);
   const Color ink = item.enabled ? theme.ink : theme.soft_ink;
-  if (item.checked) ui.text({row.x + 6.0F, row.y, 16.0F, row.height}, "✓", {.color = theme.accent});
-  ui.text({row.x + 24.0F, row.y, row.width - 28.0F, row.height}, item.label, {.color = ink});
+  Rect rest = row.inset(6.0F, 0.0F);
+  const Rect check = take_left(rest, check_width(ui));
+  if (item.checked) ui.text(check, kCheck, {.color = theme.accent});
+  take_left(rest, 2.0F);
+  ui.text(rest, item.label, {.color = ink});
   ui.text({row.x, row.y, row.width - 10.0F, row.height}, item.key,
           {.face = Face::kSmall, .color = theme.soft_ink, .align = Align::kRight});
   return response.clicked;
 }
 
-// Up and Down go from row to row.
-void walk_menu(Ui& ui, const std::vector<MenuItem>& items) {
+// Up and Down go from row to row; gives the one that they went to.
+std::optional<std::size_t> walk_menu(Ui& ui, const std::vector<MenuItem>& items) {
   const bool down = ui.take("Down");
-  if (!down && !ui.take("Up")) return;
+  if (!down && !ui.take("Up")) return std::nullopt;
   std::string& focus = ui.memory().focus;
   const auto count = std::ssize(items);
   std::ptrdiff_t at = down ? -1 : count;
@@ -51,26 +63,43 @@ void walk_menu(Ui& ui, const std::vector<MenuItem>& items) {
   do {
     at = down ? at + 1 : at - 1;
   } while (at >= 0 && at < count && !items[static_cast<std::size_t>(at)].enabled);
-  if (at >= 0 && at < count) focus = ui.path_of(std::to_string(at));
+  if (at < 0 || at >= count) return std::nullopt;
+  focus = ui.path_of(std::to_string(at));
+  return static_cast<std::size_t>(at);
 }
+
+// Below what opened it, or above, and within the window: a longer list is scrolled.
+Rect menu_place(const Rect& anchor, Extent size, const Rect& window) {
+  Rect box{anchor.x, anchor.bottom() + 2.0F, size.width,
+           std::min(size.height, window.height - 4.0F)};
+  if (box.height < size.height) box.width += kScrollbarWidth;
+  box.x = std::max(2.0F, std::min(box.x, window.right() - box.width - 4.0F));
+  if (box.bottom() > window.bottom()) box.y = std::max(2.0F, anchor.y - box.height - 2.0F);
+  return box;
+}
+
+constexpr std::string_view kScrolledRows = "rows";
 
 // The open list: its choice, or -1; it closes by a choice, Escape, or a press elsewhere.
 void draw_menu(Ui& ui, const std::string& path, const std::vector<MenuItem>& items) {
   UiMemory& memory = ui.memory();
   const float row_height = ui.row_height() + 2.0F;
   const Rect window = ui.canvas().clip();
-  Rect box{memory.popup_anchor.x, memory.popup_anchor.bottom() + 2.0F, menu_width(ui, items),
-           row_height * static_cast<float>(items.size()) + 8.0F};
-  box.x = std::max(2.0F, std::min(box.x, window.right() - box.width - 4.0F));
-  if (box.bottom() > window.bottom()) {
-    box.y = std::max(2.0F, memory.popup_anchor.y - box.height - 2.0F);
-  }
+  const float all_rows = row_height * static_cast<float>(items.size());
+  const Rect box =
+      menu_place(memory.popup_anchor, {menu_width(ui, items), all_rows + 8.0F}, window);
   ui.cover(box);
   const Surface surface(ui, box, ui.theme().header, 5.0F);
   ui.canvas().outline(box, {.color = ui.theme().line}, 5.0F);
   const Scope scope(ui, "menu");
-  walk_menu(ui, items);
-  Rect rest = box.inset(4.0F);
+  const Rect inside = box.inset(4.0F);
+  if (const std::optional<std::size_t> at = walk_menu(ui, items)) {
+    const float top = row_height * static_cast<float>(*at);
+    scroll_to(ui, kScrolledRows, top, top + row_height, inside.height);
+  }
+  const Scrolled view = scrolled(ui, kScrolledRows, inside, all_rows);
+  const Clip clip(ui, view.view);
+  Rect rest{view.view.x, view.view.y - view.offset, view.view.width, all_rows};
   int chosen = -1;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Rect row = take_top(rest, row_height);
@@ -89,10 +118,15 @@ void draw_menu(Ui& ui, const std::string& path, const std::vector<MenuItem>& ite
   if (chosen >= 0 || elsewhere || ui.take("Esc")) memory.open_popup.clear();
 }
 
+void show_from_top(UiMemory& memory, const std::string& path) {
+  memory.open_popup = path;
+  memory.scroll[path + "/menu/" + std::string(kScrolledRows)] = 0.0F;
+}
+
 }  // namespace
 
 void open_menu(Ui& ui, std::string_view name, Point at) {
-  ui.memory().open_popup = ui.path_of(name);
+  show_from_top(ui.memory(), ui.path_of(name));
   ui.memory().popup_anchor = {at.x, at.y, 1.0F, 1.0F};
 }
 
@@ -121,9 +155,12 @@ int menu_button(Ui& ui, std::string_view name, const Rect& rect, std::string_vie
   ButtonLook own = look;
   own.chosen = look.chosen || is_open;
   if (button(ui, name, rect, label, own)) {
-    memory.open_popup = is_open ? std::string() : path;
+    memory.open_popup.clear();
     memory.popup_anchor = rect;
-    if (!is_open) memory.focus = path + "/menu/0";
+    if (!is_open) {
+      show_from_top(memory, path);
+      memory.focus = path + "/menu/0";
+    }
   }
   return menu(ui, name, items);
 }

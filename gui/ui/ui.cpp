@@ -104,8 +104,11 @@ void Ui::text(const Rect& rect, std::string_view text, const TextLook& look) {
 }
 
 float Ui::paragraph(const Rect& rect, std::string_view text, const TextLook& look) {
+  const std::string_view whole = text;
   const float line = std::round(line_height(look.face) * 1.35F);
+  const float bottom = rect.bottom() + 0.5F;
   float y = rect.y;
+  float drawn_to = rect.y;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view rest = text.substr(0, end);
@@ -117,13 +120,25 @@ float Ui::paragraph(const Rect& rect, std::string_view text, const TextLook& loo
         if (blank != std::string_view::npos && blank > 0) length = blank;
         if (length == 0) length = first_code_point(rest).bytes;
       }
-      if (y + line <= rect.bottom() + 0.5F) {
-        this->text({rect.x, y, rect.width, line}, rest.substr(0, length), look);
+      if (y + line <= bottom) {
+        const bool is_last = look.fit != Fit::kWhole && y + 2.0F * line > bottom;
+        this->text({rect.x, y, rect.width, line}, is_last ? rest : rest.substr(0, length), look);
+        drawn_to = y + line;
       }
       y += line;
       rest.remove_prefix(length);
       while (rest.starts_with(' ')) rest.remove_prefix(1);
     } while (!rest.empty());
+  }
+  const bool is_cut = rect.y < drawn_to && drawn_to < y;
+  if (is_cut && look.fit == Fit::kWhole && items_.keeps_all()) {
+    record({.path = path_of("text" + std::to_string(labels_++)),
+            .kind = ItemKind::kLabel,
+            .label = std::string(whole),
+            .rect = rect,
+            .seen = rect.intersected(canvas_.clip()),
+            .layer = layer_,
+            .fits = false});
   }
   return y - rect.y;
 }

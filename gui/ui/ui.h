@@ -119,7 +119,7 @@ class Ui {
   // Draws text in the middle of the rectangle's height.
   void text(const Rect& rect, std::string_view text, const TextLook& look = {});
   // Lines no wider than the rectangle; returns the height that they take. Beyond the rectangle's
-  // bottom nothing is drawn.
+  // bottom nothing is drawn: our own words (kWhole) must fit, others end in an ellipsis there.
   float paragraph(const Rect& rect, std::string_view text, const TextLook& look = {});
   // Right-aligned, the unit behind the digits; `fact` as in Item.
   void number(std::string_view name, const Rect& rect, const Quantity& quantity,

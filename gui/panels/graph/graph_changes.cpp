@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
+#include <string>
 
 #include "gui/panels/graph/graph_state.h"
 
@@ -55,6 +57,21 @@ void select_change(GraphState& state, Workbench& workbench, const StageChange& r
   workbench.tell(fmt::format("{}: {} by {}: {}", row.name, row.kind, row.stage, row.reason));
 }
 
+// Why, below the list: as high as its text, up to half of it.
+void draw_reason(Ui& ui, Rect& rest, const StageChange& row) {
+  const std::string text = fmt::format("{} {}. {}: {}", row.kind, row.text, row.stage, row.reason);
+  const TextLook look{.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kEnd};
+  const float width = rest.width - 16.0F;
+  float height = 0.0F;
+  {
+    const Clip nowhere(ui, {0.0F, 0.0F, 0.0F, 0.0F});
+    height = ui.paragraph({0.0F, 0.0F, width, 1e6F}, text, look);
+  }
+  const Rect place = take_bottom(rest, std::min(height + 12.0F, std::floor(rest.height / 2.0F)));
+  const Surface surface(ui, place, ui.theme().header);
+  ui.paragraph(place.inset(8.0F, 6.0F), text, look);
+}
+
 }  // namespace
 
 void draw_changes(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect) {
@@ -65,12 +82,7 @@ void draw_changes(Ui& ui, Workbench& workbench, GraphState& state, const Rect& r
       rows, [&](const StageChange& row) { return row.is_node && row.serial == selected; });
   const bool is_there = selected != 0 && found != rows.end();
   if (is_there && rect.height > 220.0F) {
-    const Rect reason = take_bottom(rest, 78.0F);
-    const Surface surface(ui, reason, ui.theme().header);
-    ui.paragraph(
-        reason.inset(8.0F, 6.0F),
-        fmt::format("{} {}. {}: {}", found->kind, found->text, found->stage, found->reason),
-        {.face = Face::kSmall, .color = ui.theme().soft_ink});
+    draw_reason(ui, rest, *found);
   }
   if (rows.empty()) {
     return ui.text(rest, "The two stages are the same",

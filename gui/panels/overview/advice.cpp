@@ -248,7 +248,8 @@ void draw_advice(Ui& ui, Workbench& workbench, const Rect& rect) {
       ui.paragraph(rest, kLooking, {.color = ui.theme().soft_ink});
       return;
     case JsonProcess::Phase::kFailed:
-      ui.paragraph(rest, process.fault() + "\n" + process.hint(), {.color = ui.theme().error});
+      ui.paragraph(rest, process.fault() + "\n" + process.hint(),
+                   {.color = ui.theme().error, .fit = Fit::kEnd});
       return;
     case JsonProcess::Phase::kDone:
       return draw_answer(ui, workbench, rest, process.json());

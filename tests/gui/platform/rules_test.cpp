@@ -3,48 +3,51 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "gui/app/commands.h"
+#include "engine/bundle/plan_moment.h"
+#include "gui/panels/graph_state.h"
 #include "gui/panels/panels.h"
+#include "gui/views/model_nodes.h"
+#include "profiler/analysis/breakdown.h"
 #include "tests/cli/program_runner.h"
-#include "tests/gui/platform/window_driver.h"
+#include "tests/gui/platform/all_looks.h"
 
 namespace trainscope::gui {
 namespace {
 
+using test::all_faults;
+using test::in_all_looks;
 using test::WindowDriver;
 using trainscope::test::TemporaryFolder;
 
-struct Screen {
-  Extent logical;
-  float scale;
-};
-constexpr Screen kScreens[] = {{{1280.0F, 720.0F}, 1.0F},  // 1280x720
-                               {{1280.0F, 720.0F}, 2.0F},  // 2560x1440
-                               {{640.0F, 360.0F}, 1.5F}};  // 960x540
-
-std::string all_faults(WindowDriver& window) {
-  std::string text;
-  for (const std::string& fault : faults_of(window.items())) text += fault + "\n";
-  return text;
+// One of each kind of thing that can be selected, as it is named.
+std::vector<std::string> subjects_of(RunData& run) {
+  const PlanView& plan = *run.plan();
+  const auto value = std::ranges::find_if(plan.values, [](const PlanValue& each) {
+    return each.serial != 0 && each.kind == PlanValueKind::kNode;
+  });
+  REQUIRE(value != plan.values.end());
+  const std::vector<GoneNode> gone = gone_nodes(run);
+  REQUIRE_FALSE(gone.empty());
+  return {fmt::format("node:{}", plan.text(plan.nodes[plan.nodes.size() / 2].name)),
+          fmt::format("value:{}", plan.text(value->name)),
+          fmt::format("kernel:{}", profiler::kernel_of(plan, plan.calls[plan.calls.size() / 2])),
+          fmt::format("call:{}", plan.calls.size() / 2),
+          fmt::format("buffer:{}", memory_peak(plan).alive.front()),
+          fmt::format("buffer:{}", plan.buffers.size() - 1),
+          "model:" + gone.front().name,
+          "step:2"};
 }
 
-template <typename Check>
-void in_all_looks(const std::filesystem::path& run, Check check) {
-  for (const ThemeName theme : kThemeNames) {
-    for (const Screen& screen : kScreens) {
-      Settings settings;
-      settings.theme = theme;
-      WindowDriver window(run, settings, {.size = screen.logical, .scale = screen.scale});
-      INFO(theme_of(theme).name, " ", screen.logical.width, "x", screen.logical.height, " x",
-           screen.scale);
-      check(window);
-    }
-  }
+void show(WindowDriver& window, std::string_view panel) {
+  window.workbench().request(fmt::format("panel {}", panel));
+  window.step(2);
 }
 
 TEST_SUITE_BEGIN("gui");
@@ -107,7 +110,7 @@ TEST_CASE("rules: panels of a trace that another tool has written") {
   });
 }
 
-TEST_CASE("rules: the window in each workspace, and what lies over it") {
+TEST_CASE("rules: the window in each workspace") {
   in_all_looks(test::text_run().folder(), [](WindowDriver& window) {
     for (const char* key : {"F1", "F2", "F3", "F4", "F5"}) {
       INFO(key);
@@ -115,14 +118,69 @@ TEST_CASE("rules: the window in each workspace, and what lies over it") {
       window.step(2);
       CHECK(all_faults(window) == "");
     }
-    for (const char* command : {"go.palette", "help.panel", "help.tour", "view.settings",
-                                "file.welcome", "file.open", "file.note"}) {
+  });
+}
+
+TEST_CASE(
+    "rules: the inspector of each kind of thing, to its end, as wide as at first and narrow") {
+  for (const float width : {300.0F, 200.0F}) {
+    in_all_looks(test::text_run().folder(), [width](WindowDriver& window) {
+      window.workbench().settings.layout.inspector_width = width;
+      for (const std::string& name : subjects_of(*window.workbench().run())) {
+        INFO(name, " ", width);
+        REQUIRE(window.workbench().select_named(name));
+        window.step(2);
+        REQUIRE_FALSE(window.items().below("inspector/inspector/").empty());
+        test::on_all_pages(window, "inspector/inspector/scroll",
+                           [&] { CHECK(all_faults(window) == ""); });
+      }
+    });
+  }
+}
+
+TEST_CASE("rules: stages held against each other, why each node changed, and where one went") {
+  in_all_looks(test::text_run().folder(), [](WindowDriver& window) {
+    Workbench& bench = window.workbench();
+    bench.settings.reduced_motion = true;
+    show(window, "graph");
+    for (const char* command : {"graph.compare", "graph.compare_model"}) {
       INFO(command);
-      window.workbench().overlay = Overlay::kNone;
-      REQUIRE(run_command(window.workbench(), command));
-      window.step(3);
+      bench.request(command);
+      window.step(2);
+      const auto& graph = bench.state<GraphState>();
+      REQUIRE(graph.compared >= 0);
       CHECK(all_faults(window) == "");
+      for (std::size_t i = 0; i < graph.changes.rows.size(); i += 5) {
+        INFO(i);
+        if (!window.click(fmt::format("main/graph/changes/row/{}/", i))) continue;
+        window.step();
+        CHECK(all_faults(window) == "");
+      }
     }
+    REQUIRE_FALSE(bench.state<GraphState>().changes.rows.empty());
+    REQUIRE(bench.select_named("model:" + gone_nodes(*bench.run()).front().name));
+    window.step(2);
+    CHECK(all_faults(window) == "");
+    CHECK_FALSE(bench.state<GraphState>().gone.empty());
+  });
+}
+
+TEST_CASE("rules: the list of near misses, and each as a whole where the mouse is") {
+  const test::MadeRun run("misses", *test::compiled("bert", {{"layers", std::int64_t{2}},
+                                                             {"heads", std::int64_t{2}},
+                                                             {"embedding", std::int64_t{16}},
+                                                             {"feed-forward", std::int64_t{32}},
+                                                             {"vocab", std::int64_t{32}},
+                                                             {"context", std::int64_t{8}}}));
+  in_all_looks(run.folder(), [](WindowDriver& window) {
+    show(window, "stages");
+    REQUIRE(window.click("main/stages/near_misses"));
+    window.step(2);
+    CHECK(all_faults(window) == "");
+    REQUIRE(window.hover("main/stages/misses/row/0/"));
+    CHECK_FALSE(window.items().below("tooltip/").empty());
+    CHECK(all_faults(window) == "");
+    CHECK(test::hidden_parts(window, "tooltip/") == "");
   });
 }
 

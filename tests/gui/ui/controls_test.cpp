@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/ui/table.h"
@@ -113,6 +114,36 @@ TEST_CASE("menu: opens, is walked by arrows, chooses, closes by Escape") {
   frame.click("m/menu/0");
   frame.frame();
   CHECK(chosen == 0);
+}
+
+TEST_CASE("menu: a list that is longer than the window is scrolled, by keys") {
+  std::vector<MenuItem> items;
+  for (int i = 0; i < 40; ++i) items.push_back({.label = "row " + std::to_string(i)});
+  int chosen = -1;
+  DrawnFrame frame([&](Ui& ui) {
+    const int now = menu_button(ui, "m", kPlace, "Menu", items);
+    if (now >= 0) chosen = now;
+  });
+  frame.click("m");
+  frame.frame();
+  const auto seen = [&](int i) {
+    const Item* row = frame.items().find("m/menu/" + std::to_string(i));
+    return row != nullptr && row->seen.height > row->rect.height - 0.5F;
+  };
+  CHECK(seen(0));
+  CHECK_FALSE(seen(39));
+  for (int i = 0; i < 39; ++i) {
+    frame.key("Down");
+    frame.frame();
+    CHECK(seen(i + 1));
+  }
+  CHECK(faults_of(frame.items()).empty());
+  frame.key("Enter");
+  frame.frame();
+  CHECK(chosen == 39);
+  frame.click("m");
+  frame.frame();
+  CHECK(seen(0));  // from its top again
 }
 
 TEST_CASE("text_field: typing, moving, selecting, words, clipboard") {
@@ -252,6 +283,21 @@ TEST_CASE("text: what is too wide is shortened or reported, numbers end at the r
   CHECK(number->value == "1.5 KiB");
   CHECK(number->number == 1536.0);
   CHECK(number->fact == "/bytes");
+}
+
+TEST_CASE("paragraph: our own words have to fit, others end in an ellipsis") {
+  constexpr std::string_view kText = "one two three four five six seven eight nine ten";
+  for (const Fit fit : {Fit::kWhole, Fit::kEnd}) {
+    DrawnFrame frame([&](Ui& ui) {
+      ui.paragraph({0.0F, 0.0F, 120.0F, ui.line_height() * 3.0F}, kText, {.fit = fit});
+    });
+    CHECK(faults_of(frame.items()).empty() == (fit == Fit::kEnd));
+    CHECK((frame.svg().find("…") != std::string::npos) == (fit == Fit::kEnd));
+  }
+  DrawnFrame whole([&](Ui& ui) { ui.paragraph({0.0F, 0.0F, 120.0F, 200.0F}, kText); });
+  CHECK(faults_of(whole.items()).empty());
+  DrawnFrame none([&](Ui& ui) { ui.paragraph({0.0F, 0.0F, 120.0F, 1.0F}, kText); });
+  CHECK(none.items().items().empty());
 }
 
 TEST_CASE("faults_of: small controls and pale ink are found") {
