@@ -180,6 +180,9 @@ StoredPlan::StoredPlan(SharedBytes file) {
 StoredPlan StoredPlan::open(const FolderEntry& entry) {
   SharedBytes file(MappedFile::open(entry));
   try {
+    require(file.size() <= kMostPlanFileBytes, ErrorCode::kBadInput,
+            "it has {}, more than the allowed {}", human_bytes(file.size()),
+            human_bytes(kMostPlanFileBytes));
     return StoredPlan(std::move(file));
   } catch (const Error& error) {
     throw Error(error.code(),

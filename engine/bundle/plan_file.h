@@ -1,6 +1,7 @@
 // plan.bin: the record of a plan as a file that is mapped, not parsed (docs/plan-format.md).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "engine/bundle/plan_record.h"
@@ -12,6 +13,9 @@ namespace trainscope {
 // How to get one where it is damaged or missing.
 inline constexpr const char* kPlanFileHint =
     "a session of training writes it when it starts: `train --resume auto` does";
+
+// A file that is longer is none: a call takes some 500 bytes, and reading hashes all of them.
+inline constexpr std::uint64_t kMostPlanFileBytes = std::uint64_t{4} << 30;
 
 // The file's bytes are all or nothing: an AtomicFile. Throws kIo.
 void write_plan_file(const PlanRecord& record, const FolderEntry& entry);

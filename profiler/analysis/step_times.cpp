@@ -13,6 +13,10 @@
 namespace trainscope::profiler {
 namespace {
 
+// Times of calls that are kept, one of each call in each step: 1 GiB of them. A file has a few
+// bytes of a step without calls, which would have as many times as there are calls.
+constexpr std::size_t kMostTimes = std::size_t{1} << 27;
+
 constexpr std::size_t index_of(OtherTime other) { return static_cast<std::size_t>(other); }
 
 class Division {
@@ -80,6 +84,9 @@ class Division {
     StepTime step{.step = event.id, .begin_ns = event.begin_ns, .end_ns = event.end_ns()};
     step.other_ns[index_of(OtherTime::kUnrecorded)] = own;
     const std::size_t index = into_.steps.size();
+    require(index < kMostTimes / std::max<std::size_t>(1, into_.calls.size()), ErrorCode::kBadInput,
+            "the profile has more than {} steps of {} calls, which are too many to look at", index,
+            into_.calls.size());
     for (const Own& part : own_) {
       if (part.begin_ns < event.begin_ns) continue;  // of a step that never ended
       if (part.call == kNoRow) {

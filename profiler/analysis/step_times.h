@@ -55,7 +55,8 @@ struct StepTimes {
   std::vector<RunMachine> machines = {};  // of each run
 };
 
-// Throws kBadInput for spans that do not nest, and for calls that the plan has not.
+// Throws kBadInput for spans that do not nest, for calls that the plan has not, and for so many
+// steps that the times of all calls in each take more than 1 GiB.
 StepTimes step_times(const EventView& events, const PlanView& plan);
 
 // The steps of another run of the same calls behind these.

@@ -329,6 +329,16 @@ TEST_CASE("plan file: damage is an error that names the file") {
   }
 }
 
+TEST_CASE("plan file: a file that is too long is refused before anything of it is read") {
+  const TemporaryFolder folder;
+  const FolderEntry entry = Folder::open(folder.path()) / "plan.bin";
+  write_plan_file(chain_plan(2), entry);
+  std::filesystem::resize_file(folder / "plan.bin", kMostPlanFileBytes + 1);
+  const Error error = error_of([&] { StoredPlan::open(entry); });
+  CHECK(error.code() == ErrorCode::kBadInput);
+  CHECK(contains(error.message(), "more than the allowed 4 GiB"));
+}
+
 TEST_CASE("plan file: 100,000 calls are opened and right") {
   const TemporaryFolder folder;
   const FolderEntry entry = Folder::open(folder.path()) / "plan.bin";
