@@ -94,6 +94,15 @@ int wait_for(pid_t child) {
 
 bool has_window_program() { return access(program_path().c_str(), X_OK) == 0; }
 
+void add_window_flags(std::vector<std::string>& words, const Settings& settings,
+                      std::span<const Flag> flags) {
+  for (const Flag& flag : flags) {
+    for (const std::string& text : settings.texts(flag.name)) {
+      words.insert(words.end(), {"--" + std::string(flag.name), text});
+    }
+  }
+}
+
 void require_window_program() {
   if (has_window_program()) return;
   throw Error(ErrorCode::kIo, "this build has no trainscope-window")

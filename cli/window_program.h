@@ -2,10 +2,17 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "cli/flags/settings.h"
+
 namespace trainscope {
+
+// The values of these flags as words for it, which has flags of the same names.
+void add_window_flags(std::vector<std::string>& words, const Settings& settings,
+                      std::span<const Flag> flags);
 
 // Throws kIo where it was not built.
 void require_window_program();

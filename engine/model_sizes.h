@@ -15,10 +15,13 @@ inline constexpr std::int64_t kDefaultBatch = 8;
 inline constexpr const char* kLabelsOfLoss = "labels";
 
 struct SizeRequest {
-  std::int64_t batch = 0;              // 0: not asked for
-  std::int64_t sequence = 0;           // 0: not asked for
-  std::map<std::string, Ints> shapes;  // whole inputs, or one number for a symbol
-  BatchAxes batch_axes = {};           // of inputs and outputs, "labels" among them
+  std::int64_t batch = 0;                   // 0: not asked for
+  std::int64_t sequence = 0;                // 0: not asked for
+  std::map<std::string, Ints> shapes = {};  // whole inputs, or one number for a symbol
+  BatchAxes batch_axes = {};                // of inputs and outputs, "labels" among them
+  std::int64_t max_trips = 0;  // 0: not asked for; it is for ImportOptions, no part of Sizes
+
+  bool operator==(const SizeRequest&) const = default;
 };
 
 // Sizes that fit a model: what a graph can be made with.

@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "gui/app/bookmarks.h"
+#include "gui/app/commands.h"
 #include "gui/panels/panels.h"
 #include "gui/workbench/settings.h"
 
@@ -45,8 +49,12 @@ std::string panel_from(const std::string& name) {
 
 void set(Arguments& arguments, const std::string& flag, const std::string& value) {
   if (flag == "--at") {
+    const std::string fault = fault_of_view(value);
+    require(fault.empty(), ErrorCode::kUsage, "--at: {}", fault);
     arguments.view = value;
   } else if (flag == "--exec") {
+    const std::string fault = fault_of_command(value);
+    require(fault.empty(), ErrorCode::kUsage, "--exec: {}", fault);
     arguments.commands.push_back(value);
   } else if (flag == "--plugin") {
     arguments.plugins.push_back(value);
@@ -67,7 +75,7 @@ void set(Arguments& arguments, const std::string& flag, const std::string& value
   } else if (flag == "--errors") {
     arguments.json_errors = value == "json";
   } else {
-    fail(ErrorCode::kUsage, "there is no flag '{}'", printable(flag));
+    add_size(arguments.sizes, flag.substr(std::min<std::size_t>(2, flag.size())), value);
   }
 }
 

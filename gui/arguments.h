@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/data/model_opening.h"
 #include "gui/draw/geometry.h"
 #include "gui/draw/theme.h"
 
@@ -15,6 +16,7 @@ namespace trainscope::gui {
 struct Arguments {
   bool is_shot = false;
   std::vector<std::filesystem::path> paths = {};
+  SizeRequest sizes = {};                  // of the models among them
   std::string view = {};                   // --at
   std::vector<std::string> commands = {};  // --exec
   std::vector<std::string> plugins = {};

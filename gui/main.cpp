@@ -14,6 +14,7 @@
 #include "gui/data/truncated_files.h"
 #include "gui/platform/window.h"
 #include "gui/shot.h"
+#include "gui/start.h"
 
 namespace trainscope::gui {
 namespace {
@@ -35,12 +36,12 @@ void open_window(const Arguments& arguments) {
   Settings settings = kept_settings(file);
   if (arguments.theme) settings.theme = *arguments.theme;
   if (arguments.scale) settings.scale = *arguments.scale;
+  // What is wrong with the command line is said before there is a window.
+  if (!(arguments.sizes == SizeRequest{})) require_fitting_sizes(arguments);
+  App app(std::move(settings));
+  start_app(app, arguments);
   try {
-    run_window({.paths = arguments.paths,
-                .view = arguments.view,
-                .commands = arguments.commands,
-                .settings = std::move(settings),
-                .settings_file = file});
+    run_window(app, file);
   } catch (Error& error) {
     if (error.code() == ErrorCode::kNoDevice) {
       error.hint("`trainscope shot RUN --panel overview -o overview.png` needs no display");

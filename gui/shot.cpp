@@ -8,6 +8,7 @@
 #include "gui/app/commands.h"
 #include "gui/app/workspaces.h"
 #include "gui/platform/headless.h"
+#include "gui/start.h"
 
 namespace trainscope::gui {
 namespace {
@@ -27,7 +28,8 @@ void take_shot(const Arguments& arguments) {
   const Extent logical{arguments.size.width / scale, arguments.size.height / scale};
   Headless window(std::move(settings), {.size = logical, .scale = scale, .keeps_items = false});
   Workbench& workbench = window.workbench();
-  workbench.open(arguments.paths[0]);
+  require_fitting_sizes(arguments);
+  open_paths(workbench, arguments);
   workbench.wait();
   require(workbench.run() != nullptr, ErrorCode::kBadInput, "{}", workbench.notice.text);
   check_source(*workbench.run());
@@ -37,6 +39,7 @@ void take_shot(const Arguments& arguments) {
   for (const std::string& command : arguments.commands) {
     require(run_command(workbench, command), ErrorCode::kUsage, "--exec: {}",
             workbench.notice.text);
+    workbench.wait();  // it may have opened a model
   }
   window.settle();
   const bool is_svg = arguments.out.extension() == ".svg";

@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <utility>
 
 #include "datasets/open.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/size_words.h"
 
 namespace trainscope {
 namespace {
@@ -20,14 +19,14 @@ constexpr Flag kFlags[] = {
      .value = "N",
      .help = "Examples in a batch, where the model leaves it open; default 8",
      .minimum = 1,
-     .maximum = 1 << 24,
+     .maximum = kMostSize,
      .also = "batch-size"},
     {.name = "seq",
      .type = FlagType::kInteger,
      .value = "N",
      .help = "Sequence length, where the model leaves it open",
      .minimum = 1,
-     .maximum = 1 << 24,
+     .maximum = kMostSize,
      .also = "seq-len|sequence-length"},
     {.name = "shape",
      .type = FlagType::kTexts,
@@ -41,7 +40,7 @@ constexpr Flag kFlags[] = {
          "default of train: the most that a batch of tensors:FILE asks for. What more trips leave "
          "to the backward phase lies in a second arena",
      .minimum = 1,
-     .maximum = 1 << 24},
+     .maximum = kMostSize},
     {.name = "batch-axis",
      .type = FlagType::kTexts,
      .value = "NAME=AXIS",
@@ -49,47 +48,14 @@ constexpr Flag kFlags[] = {
              "first and no symbol called batch says so: 1 of time-major [T,N,C]"},
 };
 
-std::pair<std::string, Ints> parse_shape(const std::string& text) {
-  const std::size_t equals = text.rfind('=');
-  Ints dims;
-  bool good = equals != std::string::npos && equals > 0;
-  if (good) {
-    for (std::string_view piece : split(std::string_view(text).substr(equals + 1), ',')) {
-      const std::optional<std::int64_t> dim = parse_int(piece);
-      good = good && dim && *dim >= 0;
-      dims.push_back(dim.value_or(0));
-    }
-  }
-  require(good, ErrorCode::kUsage, "--shape is '{}': expected NAME=2,3", printable(text));
-  return {text.substr(0, equals), dims};
-}
-
-std::pair<std::string, int> parse_batch_axis(const std::string& text) {
-  const std::size_t equals = text.rfind('=');
-  std::optional<std::int64_t> axis;
-  if (equals != std::string::npos && equals > 0) axis = parse_int(text.substr(equals + 1));
-  require(axis && *axis >= 0 && *axis < kMaxRank, ErrorCode::kUsage,
-          "--batch-axis is '{}': expected NAME=AXIS, the axis counted from 0", printable(text));
-  return {text.substr(0, equals), static_cast<int>(*axis)};
-}
-
 }  // namespace
 
 std::span<const Flag> size_flags() { return kFlags; }
 
 SizeRequest size_request(const Settings& settings) {
-  SizeRequest request{.batch = settings.find_integer("batch").value_or(0),
-                      .sequence = settings.find_integer("seq").value_or(0),
-                      .shapes = {}};
-  for (const std::string& text : settings.texts("shape")) {
-    auto [name, dims] = parse_shape(text);
-    const bool is_new = request.shapes.emplace(name, dims).second;
-    require(is_new, ErrorCode::kUsage, "--shape gives '{}' twice", printable(name));
-  }
-  for (const std::string& text : settings.texts("batch-axis")) {
-    const auto [name, axis] = parse_batch_axis(text);
-    const bool is_new = request.batch_axes.emplace(name, axis).second;
-    require(is_new, ErrorCode::kUsage, "--batch-axis gives '{}' twice", printable(name));
+  SizeRequest request;
+  for (const Flag& flag : kFlags) {
+    for (const std::string& text : settings.texts(flag.name)) add_size(request, flag.name, text);
   }
   return request;
 }

@@ -1,6 +1,7 @@
 // gui: the window.
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
+#include "cli/flags/sizes.h"
 #include "cli/source.h"
 #include "cli/window_program.h"
 
@@ -33,31 +34,28 @@ Outcome run_gui(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   std::vector<std::string> words = {"gui"};
   for (const std::string& path : invocation.arguments()) {
+    if (path.empty()) continue;  // it was left out: the welcome screen
     load_plugins_of(path);
     words.push_back(path);
   }
-  for (const char* flag : {"at", "scale", "theme"}) {
-    if (settings.has(flag))
-      words.insert(words.end(), {std::string("--") + flag, settings.text(flag)});
-  }
-  for (const std::string& command : settings.texts("exec")) {
-    words.insert(words.end(), {"--exec", command});
-  }
+  add_window_flags(words, settings, kGuiFlags);
+  add_window_flags(words, settings, size_flags());
   become_window_program(words);
 }
 
 }  // namespace
 
 Command gui_command() {
-  return {.name = "gui",
-          .summary = "Open the window: stages, graph, memory, time and kernels of runs.",
-          .arguments = {{.name = "RUN|MODEL.onnx|FOLDER",
-                         .help = "runs, models, or folders of runs; without one: a welcome screen",
-                         .required = false,
-                         .repeated = true}},
-          .flags = join_flags({kGuiFlags}),
-          .examples = {"trainscope gui runs/mlp-1", "trainscope gui runs --at kernels"},
-          .run = run_gui};
+  return {
+      .name = "gui",
+      .summary = "Open the window: stages, graph, memory, time and kernels of runs.",
+      .arguments = {{.name = "RUN|MODEL.onnx|FOLDER",
+                     .help = "runs, models, or folders of runs; without one: a welcome screen",
+                     .required = false,
+                     .repeated = true}},
+      .flags = join_flags({kGuiFlags, size_flags()}),
+      .examples = {"trainscope gui runs/mlp-1", "trainscope gui model.onnx --batch 16 --seq 128"},
+      .run = run_gui};
 }
 
 }  // namespace trainscope

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
+#include "cli/flags/sizes.h"
 #include "cli/source.h"
 #include "cli/window_program.h"
 #include "engine/core/error.h"
@@ -50,13 +51,8 @@ Outcome run_shot(const Invocation& invocation) {
   require(settings.has("out"), ErrorCode::kUsage, "shot needs -o FILE.png or -o FILE.svg");
   load_plugins_of(invocation.argument(0));
   std::vector<std::string> words = {"shot", invocation.argument(0)};
-  for (const char* flag : {"panel", "select", "size", "scale", "theme", "out"}) {
-    if (settings.has(flag))
-      words.insert(words.end(), {std::string("--") + flag, settings.text(flag)});
-  }
-  for (const std::string& command : settings.texts("exec")) {
-    words.insert(words.end(), {"--exec", command});
-  }
+  add_window_flags(words, settings, kShotFlags);
+  add_window_flags(words, settings, size_flags());
   run_window_program(words);
   const std::filesystem::path out = settings.text("out");
   return {
@@ -70,7 +66,7 @@ Command shot_command() {
   return {.name = "shot",
           .summary = "Write a picture of a panel of the window, without a display.",
           .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
-          .flags = join_flags({kShotFlags}),
+          .flags = join_flags({kShotFlags, size_flags()}),
           .examples = {"trainscope shot runs/mlp-1 --panel memory -o memory.png",
                        "trainscope shot runs/mlp-1 --panel kernels --theme light -o kernels.svg"},
           .run = run_shot};

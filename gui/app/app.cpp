@@ -25,7 +25,7 @@ void App::frame(Canvas& canvas, double seconds) {
   Ui ui(canvas, theme_of(workbench_.settings.theme), input, memory_, items_);
   workbench_.under_way = workbench_.is_opening();
   if (workbench_.under_way) workbench_.refresh();
-  if (!workbench_.is_opening()) begin_view();
+  begin_view();
   for (const Panel& panel : all_panels()) {
     if (panel.advance != nullptr) panel.advance(workbench_);
   }
@@ -43,15 +43,24 @@ void App::frame(Canvas& canvas, double seconds) {
   if (!workbench_.copied.empty()) memory_.clipboard = std::exchange(workbench_.copied, {});
 }
 
-void App::start_with(std::string view, std::vector<std::string> commands) {
+void App::start_with(std::string view, std::span<const std::string> commands) {
   first_view_ = std::move(view);
-  first_commands_ = std::move(commands);
+  first_commands_.assign(commands.begin(), commands.end());
+}
+
+void App::drop(std::span<const char* const> paths) {
+  const std::size_t first = workbench_.count();
+  for (const char* path : paths) workbench_.open(path);
+  if (first < workbench_.count()) workbench_.activate(first);
 }
 
 void App::begin_view() {
+  if (workbench_.is_opening()) return;
   if (!first_view_.empty()) show_view(workbench_, std::exchange(first_view_, {}));
-  for (const std::string& command : std::exchange(first_commands_, {})) {
-    run_command(workbench_, command);
+  // A command may open a model, which the next one waits for.
+  while (!first_commands_.empty() && !workbench_.is_opening()) {
+    run_command(workbench_, first_commands_.front());
+    first_commands_.pop_front();
   }
 }
 

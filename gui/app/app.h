@@ -1,10 +1,10 @@
 // The window without a window: takes input, draws frames on a canvas, runs commands.
 #pragma once
 
-#include <optional>
+#include <deque>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "gui/ui/ui.h"
 #include "gui/workbench/workbench.h"
@@ -27,7 +27,9 @@ class App {
   void show_only(std::string_view panel) { only_ = panel; }
 
   // What is shown once all that was opened is there: a view as `--at` has it, then commands.
-  void start_with(std::string view, std::vector<std::string> commands);
+  void start_with(std::string view, std::span<const std::string> commands);
+  // What was dropped on the window is opened, the first of it shown.
+  void drop(std::span<const char* const> paths);
 
  private:
   void run_keys(Input& input);
@@ -39,7 +41,7 @@ class App {
   ItemRegistry items_;
   std::string only_;
   std::string first_view_;
-  std::vector<std::string> first_commands_;
+  std::deque<std::string> first_commands_;
 };
 
 }  // namespace trainscope::gui

@@ -34,13 +34,18 @@ std::string view_of(Workbench& workbench) {
   return selected.empty() ? view : view + "," + selected;
 }
 
+std::string fault_of_view(std::string_view view) {
+  return fault_of_panel(view.substr(0, view.find(',')));
+}
+
 bool show_view(Workbench& workbench, std::string_view view) {
-  const std::size_t comma = view.find(',');
-  const std::string_view panel = view.substr(0, comma);
-  if (!show_panel(workbench.settings.layout, panel)) {
-    workbench.complain(fmt::format("there is no panel '{}'", printable(panel)));
+  std::string fault = fault_of_view(view);
+  if (!fault.empty()) {
+    workbench.complain(std::move(fault));
     return false;
   }
+  const std::size_t comma = view.find(',');
+  show_panel(workbench.settings.layout, view.substr(0, comma));
   return comma == std::string_view::npos || workbench.select_named(view.substr(comma + 1));
 }
 

@@ -10,6 +10,8 @@ namespace trainscope::gui {
 
 // "PANEL" or "PANEL,KIND:NAME": what is in the main region, and what is selected.
 std::string view_of(Workbench& workbench);
+// What is wrong with its panel; empty: nothing. What is selected depends on the run.
+std::string fault_of_view(std::string_view view);
 // False, and a notice, where the view is not of this run.
 bool show_view(Workbench& workbench, std::string_view view);
 // The command line that opens it.

@@ -7,6 +7,7 @@
 
 #include "gui/app/bookmarks.h"
 #include "gui/app/copying.h"
+#include "gui/app/open_boxes.h"
 #include "gui/app/workspaces.h"
 #include "gui/workbench/workbench.h"
 
@@ -73,7 +74,20 @@ std::span<const AppCommand> file_commands() {
        .menu = "File",
        .key = "Ctrl+O",
        .help = "Open a run, an ONNX model or a folder of runs",
-       .run = [](Workbench& w) { w.overlay = Overlay::kOpen; }},
+       .run = [](Workbench& w) { open_box(w, Overlay::kOpen); }},
+      {.id = "file.open_model",
+       .title = "Open ONNX model...",
+       .menu = "File",
+       .key = "Ctrl+Shift+O",
+       .help = "Open an ONNX model, with the sizes that it leaves open",
+       .run = [](Workbench& w) { open_box(w, Overlay::kOpenModel); }},
+      {.id = "file.sizes",
+       .title = "Sizes of the model...",
+       .menu = "File",
+       .help = "Compile the model anew with other sizes: `--batch 8 --seq 128`",
+       .run = [](Workbench& w) { open_box(w, Overlay::kSizes); },
+       .enabled =
+           [](const Workbench& w) { return has_run(w) && w.run()->kind() == SourceKind::kModel; }},
       {.id = "file.welcome",
        .title = "Welcome screen",
        .menu = "File",

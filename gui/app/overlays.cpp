@@ -53,6 +53,12 @@ void draw_overlay(Ui& ui, Workbench& workbench, const Rect& window) {
     case Overlay::kOpen:
       draw_open(ui, workbench, window);
       break;
+    case Overlay::kOpenModel:
+      draw_open_model(ui, workbench, window);
+      break;
+    case Overlay::kSizes:
+      draw_sizes(ui, workbench, window);
+      break;
     case Overlay::kNote:
       draw_notes(ui, workbench, window);
       break;

@@ -1,4 +1,5 @@
-// What lies over the regions: palette, help, welcome screen, tour, settings, notes, opening.
+// What lies over the regions: palette, help, welcome screen, tour, settings, notes,
+// opening.
 #pragma once
 
 #include <string_view>
@@ -36,6 +37,8 @@ void draw_help(Ui& ui, Workbench& workbench, const Rect& window);
 void draw_welcome(Ui& ui, Workbench& workbench, const Rect& window);
 void draw_tour(Ui& ui, Workbench& workbench, const Rect& window);
 void draw_open(Ui& ui, Workbench& workbench, const Rect& window);
+void draw_open_model(Ui& ui, Workbench& workbench, const Rect& window);
+void draw_sizes(Ui& ui, Workbench& workbench, const Rect& window);
 void draw_notes(Ui& ui, Workbench& workbench, const Rect& window);
 void draw_settings(Ui& ui, Workbench& workbench, const Rect& window);
 

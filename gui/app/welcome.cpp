@@ -8,14 +8,9 @@
 
 #include "gui/app/overlays.h"
 #include "gui/ui/controls.h"
-#include "gui/ui/text_field.h"
 
 namespace trainscope::gui {
 namespace {
-
-struct OpenState {
-  std::string path;
-};
 
 std::string folder_name(const std::string& path) {
   const std::filesystem::path p(path);
@@ -72,25 +67,25 @@ void draw_welcome(Ui& ui, Workbench& workbench, const Rect& window) {
                               {.color = ui.theme().soft_ink}));
   take_top(rest, 12.0F);
   Rect buttons = take_top(rest, ui.row_height() + 8.0F);
-  if (button(ui, "open", take_left(buttons, button_width(ui, "Open...")), "Open...",
-             {.primary = true})) {
-    workbench.overlay = Overlay::kOpen;
+  const auto choice = [&](std::string_view name, std::string_view label, const ButtonLook& look) {
+    const bool pressed = button(ui, name, take_left(buttons, button_width(ui, label)), label, look);
+    take_left(buttons, 8.0F);
+    return pressed;
+  };
+  if (choice("open", "Open a run...", {.primary = true, .tooltip = "A run, or a folder of runs"})) {
+    workbench.request("file.open");
   }
-  take_left(buttons, 8.0F);
+  if (choice("open_model", "Open ONNX...",
+             {.tooltip = "A model, and the sizes that it leaves open"})) {
+    workbench.request("file.open_model");
+  }
   const std::optional<std::filesystem::path> demo = demo_run();
-  constexpr std::string_view kDemo = "Open the demo run";
-  if (button(ui, "demo", take_left(buttons, button_width(ui, kDemo)), kDemo,
+  if (choice("demo", "Open the demo run",
              {.enabled = demo.has_value(), .tooltip = "The newest run that ./demo.sh has made"})) {
     workbench.request("open " + demo->string());
   }
-  take_left(buttons, 8.0F);
-  if (button(ui, "tour", take_left(buttons, button_width(ui, "Take the tour")), "Take the tour")) {
-    workbench.overlay = Overlay::kTour;
-  }
-  take_left(buttons, 8.0F);
-  if (button(ui, "close", take_left(buttons, button_width(ui, "Close")), "Close")) {
-    workbench.overlay = Overlay::kNone;
-  }
+  if (choice("tour", "Take the tour", {})) workbench.overlay = Overlay::kTour;
+  if (choice("close", "Close", {})) workbench.overlay = Overlay::kNone;
   if (!demo) {
     ui.text(take_top(rest, ui.row_height() + 4.0F), "./demo.sh trains the demo run in two minutes.",
             {.face = Face::kSmall, .color = ui.theme().soft_ink});
@@ -101,30 +96,6 @@ void draw_welcome(Ui& ui, Workbench& workbench, const Rect& window) {
     ui.paragraph(take_bottom(rest, ui.row_height() * 2.0F), workbench.notice.text,
                  {.color = ui.theme().error, .fit = Fit::kEnd});
   }
-}
-
-void draw_open(Ui& ui, Workbench& workbench, const Rect& window) {
-  auto& state = workbench.state<OpenState>();
-  const Modal modal(ui, workbench, window, "open", {560.0F, 3.0F * ui.row_height() + 78.0F});
-  Rect rest = modal.body();
-  ui.text(take_top(rest, ui.row_height() + 6.0F), "Open a run, a model or a folder of runs",
-          {.face = Face::kBold});
-  const FieldResponse typed = text_field(
-      ui, "path", take_top(rest, ui.row_height() + 8.0F), state.path,
-      {.hint = "runs/demo-1/run or model.onnx", .takes_focus = ui.memory().focus.empty()});
-  take_top(rest, 10.0F);
-  Rect buttons = take_top(rest, ui.row_height() + 8.0F);
-  const bool pressed = button(ui, "open", take_right(buttons, button_width(ui, "Open")), "Open",
-                              {.enabled = !state.path.empty(), .primary = true});
-  take_right(buttons, 8.0F);
-  if (button(ui, "cancel", take_right(buttons, button_width(ui, "Cancel")), "Cancel") ||
-      typed.left) {
-    workbench.overlay = Overlay::kNone;
-  }
-  if ((!pressed && !typed.submitted) || state.path.empty()) return;
-  workbench.overlay = Overlay::kNone;
-  workbench.request("open " + state.path);
-  state.path.clear();
 }
 
 }  // namespace trainscope::gui

@@ -1,8 +1,11 @@
 // The table of workspaces.
 #include "gui/app/workspaces.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "engine/core/text.h"
 #include "gui/panels/panels.h"
 
 namespace trainscope::gui {
@@ -87,6 +90,16 @@ const Panel& panel_in_front(const Layout& layout, std::string_view region) {
   if (region == "strip" && strip != nullptr) return *strip;
   const Panel* own = panel_named(region);
   return own != nullptr ? *own : main_panel_of(layout);
+}
+
+std::string fault_of_panel(std::string_view panel) {
+  std::vector<std::string_view> names;
+  for (const Workspace& workspace : all_workspaces()) {
+    for (const Panel* each : workspace.main) names.push_back(each->id);
+  }
+  if (std::ranges::find(names, panel) != names.end()) return {};
+  return fmt::format("there is no panel '{}': there are {}", printable(panel),
+                     join(std::span<const std::string_view>(names), ", "));
 }
 
 bool show_panel(Layout& layout, std::string_view panel) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,8 @@ const Panel* strip_panel_of(const Layout& layout);  // null: the workspace has n
 // Of the region that has the keys.
 const Panel& panel_in_front(const Layout& layout, std::string_view region);
 
+// Why no workspace shows it in its main region; empty: one does.
+std::string fault_of_panel(std::string_view panel);
 // Goes to a panel: to the workspace that has it in its main region.
 bool show_panel(Layout& layout, std::string_view panel);
 

@@ -14,6 +14,7 @@
 #include "engine/machine/this_machine.h"
 #include "engine/model_loss.h"
 #include "engine/model_sizes.h"
+#include "engine/onnx/input_shapes.h"
 #include "engine/record.h"
 #include "engine/record_plan.h"
 #include "gui/data/model_opening.h"
@@ -22,21 +23,19 @@
 namespace trainscope::gui {
 namespace {
 
-// The options of a training step that no flag says anything about.
-CompileOptions usual_options(const OnnxModel& model) {
-  const Sizes sizes = resolve_sizes(model, {});
-  CompileOptions options;
-  options.import.dims = sizes.dims;
-  options.import.shapes = sizes.shapes;
-  resolve_loss_output(model, options.training.loss);
-  options.lower.threads = usable_cores();
-  options.passes.keep = KeepGraphs::kAll;
+ImportOptions import_options(const OnnxModel& model, const SizeRequest& request) {
+  Sizes sizes = resolve_sizes(model, request);
+  ImportOptions options{.dims = std::move(sizes.dims), .shapes = std::move(sizes.shapes)};
+  if (request.max_trips > 0) options.max_trips = request.max_trips;
+  require_input_shapes(model, options);
   return options;
 }
 
-OpenedModel compiled_model(const std::filesystem::path& path, const Watch& watch) {
-  const OnnxModel model = OnnxModel::read(path);
-  CompileOptions options = usual_options(model);
+OpenedModel compiled_model(const OnnxModel& model, ImportOptions import, const Watch& watch) {
+  CompileOptions options{.import = std::move(import)};
+  resolve_loss_output(model, options.training.loss);
+  options.lower.threads = usable_cores();
+  options.passes.keep = KeepGraphs::kAll;
   options.watch = watch;
   auto compiled = compile(model, options);
   OpenedModel opened{.plan = StoredPlan(plan_record(*compiled))};
@@ -51,8 +50,14 @@ OpenedModel compiled_model(const std::filesystem::path& path, const Watch& watch
 
 }  // namespace
 
-ModelOpening::ModelOpening(std::filesystem::path path)
-    : path_(std::move(path)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+void check_sizes(const std::filesystem::path& path, const SizeRequest& sizes) {
+  import_options(OnnxModel::read(path), sizes);
+}
+
+ModelOpening::ModelOpening(std::filesystem::path path, SizeRequest sizes)
+    : path_(std::move(path)),
+      sizes_(std::move(sizes)),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void ModelOpening::run(const std::stop_token& stop) {
   const auto show = [this](const Progress& moment) {
@@ -63,12 +68,18 @@ void ModelOpening::run(const std::stop_token& stop) {
   };
   std::optional<OpenedModel> model;
   std::exception_ptr fault;
+  bool is_sized = true;
   try {
-    model.emplace(compiled_model(path_, {.stop = stop, .progress = show}));
+    const OnnxModel read = OnnxModel::read(path_);
+    is_sized = false;
+    ImportOptions import = import_options(read, sizes_);
+    is_sized = true;
+    model.emplace(compiled_model(read, std::move(import), {.stop = stop, .progress = show}));
   } catch (...) {  // whoever takes it gets it
     fault = std::current_exception();
   }
   const std::scoped_lock lock(mutex_);
+  wants_sizes_ = !is_sized;
   model_ = std::move(model);
   fault_ = fault;
   ended_ = true;
@@ -85,6 +96,11 @@ bool ModelOpening::has_ended() const {
   return ended_;
 }
 
+bool ModelOpening::wants_sizes() const {
+  const std::scoped_lock lock(mutex_);
+  return wants_sizes_;
+}
+
 void ModelOpening::wait() const {
   std::unique_lock lock(mutex_);
   ended_changed_.wait(lock, [this] { return ended_; });
@@ -97,11 +113,11 @@ OpenedModel ModelOpening::take() {
 }
 
 void RunData::begin_model() {
-  const std::string train = fmt::format("trainscope train {} --data synthetic", quoted_path());
+  const std::string train = fmt::format("trainscope train {} --data synthetic", words());
   set_message(Topic::kMetrics, "a model alone has no steps: train it to see some", train);
   set_message(Topic::kProfile, "a model alone has no times: train it to see some",
               train + " --profile steps=+6:25");
-  opening_ = std::make_unique<ModelOpening>(path_);
+  opening_ = std::make_unique<ModelOpening>(path_, sizes_);
   set_message(Topic::kSource, opening_->now());
 }
 
@@ -113,6 +129,7 @@ bool RunData::look_at_opening() {
     return is_new;
   }
   const std::unique_ptr<ModelOpening> ended = std::move(opening_);
+  wants_sizes_ = ended->wants_sizes();
   set_message(Topic::kSource, {});
   ++version_;
   try {
@@ -127,6 +144,11 @@ bool RunData::look_at_opening() {
     set_message(Topic::kSource, line_of(error_of(exception)));
   }
   return true;
+}
+
+void RunData::compile_with(SizeRequest sizes) {
+  sizes_ = std::move(sizes);
+  read_all();
 }
 
 void RunData::stop_opening() {

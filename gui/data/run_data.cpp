@@ -45,17 +45,18 @@ std::string line_of(const Error& error) {
   return line;
 }
 
-RunData::RunData(fs::path path) : path_(std::move(path)), name_(last_part(path_)) {}
+RunData::RunData(fs::path path, SizeRequest sizes)
+    : path_(std::move(path)), name_(last_part(path_)), sizes_(std::move(sizes)) {}
 RunData::~RunData() = default;
 
-std::unique_ptr<RunData> RunData::open(const fs::path& path) {
-  std::unique_ptr<RunData> data = begin(path);
+std::unique_ptr<RunData> RunData::open(const fs::path& path, SizeRequest sizes) {
+  std::unique_ptr<RunData> data = begin(path, std::move(sizes));
   data->wait();
   return data;
 }
 
-std::unique_ptr<RunData> RunData::begin(const fs::path& path) {
-  std::unique_ptr<RunData> data(new RunData(path));
+std::unique_ptr<RunData> RunData::begin(const fs::path& path, SizeRequest sizes) {
+  std::unique_ptr<RunData> data(new RunData(path, std::move(sizes)));
   data->kind_ = kind_of(path);
   data->seen_ = data->fingerprint();
   data->read_all();
@@ -77,13 +78,12 @@ void RunData::set_message(Topic topic, std::string text, std::string command) {
                                                 .command = std::move(command)};
 }
 
-std::string RunData::quoted_path() const {
-  const std::string text = path_.string();
-  const bool plain = text.find_first_of(" '\"$`\\&;|<>()*?!#~") == std::string::npos;
-  if (plain) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + '\'';
+std::string RunData::words() const {
+  std::vector<std::string> words = {path_.string()};
+  if (kind_ == SourceKind::kModel) {
+    for (std::string& word : words_of(sizes_)) words.push_back(std::move(word));
+  }
+  return shell_line(words);
 }
 
 std::vector<std::int64_t> RunData::fingerprint() const {
@@ -127,6 +127,7 @@ void RunData::forget() {
   stored_plan_.reset();
   events_.reset();
   opening_.reset();
+  wants_sizes_ = false;
   machine_.reset();
 }
 
@@ -180,7 +181,7 @@ void RunData::read_stages() {
   });
   if (stages_.empty() && message(Topic::kStages).empty()) {
     set_message(Topic::kStages, "the session has no stages: it ended before it wrote any",
-                fmt::format("trainscope train --resume auto --run-dir {}", quoted_path()));
+                fmt::format("trainscope train --resume auto --run-dir {}", words()));
   }
 }
 
@@ -193,7 +194,7 @@ void RunData::read_plan() {
     }
   } else if (message(Topic::kPlan).empty()) {
     set_message(Topic::kPlan, "the session has no plan: it ended before it wrote one",
-                fmt::format("trainscope train --resume auto --run-dir {}", quoted_path()));
+                fmt::format("trainscope train --resume auto --run-dir {}", words()));
   }
 }
 
@@ -208,9 +209,9 @@ void RunData::read_profile() {
     events_ = std::move(reading.view);
   });
   if (!events_ && message(Topic::kProfile).empty()) {
-    set_message(Topic::kProfile, "the session was not profiled",
-                fmt::format("trainscope train --resume auto --run-dir {} --profile steps=+6:25",
-                            quoted_path()));
+    set_message(
+        Topic::kProfile, "the session was not profiled",
+        fmt::format("trainscope train --resume auto --run-dir {} --profile steps=+6:25", words()));
   }
 }
 

@@ -20,9 +20,9 @@
 #include "engine/core/error.h"
 #include "engine/machine/machine.h"
 #include "engine/stage_history.h"
-#include "gui/data/model_opening.h"
-#include "gui/data/sources.h"      // IWYU pragma: export
-#include "gui/data/stage_facts.h"  // IWYU pragma: export
+#include "gui/data/model_opening.h"  // IWYU pragma: export
+#include "gui/data/sources.h"        // IWYU pragma: export
+#include "gui/data/stage_facts.h"    // IWYU pragma: export
 #include "profiler/analysis/measured_memory.h"
 #include "profiler/analysis/step_times.h"
 #include "profiler/store/event_file.h"
@@ -50,10 +50,11 @@ struct Message {
 class RunData {
  public:
   // What the path cannot be read as is a source with a message and nothing else.
-  static std::unique_ptr<RunData> open(const std::filesystem::path& path);
+  // `sizes` are those of a model.
+  static std::unique_ptr<RunData> open(const std::filesystem::path& path, SizeRequest sizes = {});
   // The same, but a model is not there yet: it is compiled meanwhile, and message(Topic::kSource)
   // says how far that is; refresh() takes it when it is done.
-  static std::unique_ptr<RunData> begin(const std::filesystem::path& path);
+  static std::unique_ptr<RunData> begin(const std::filesystem::path& path, SizeRequest sizes = {});
   ~RunData();
   RunData(const RunData&) = delete;
   RunData& operator=(const RunData&) = delete;
@@ -61,10 +62,17 @@ class RunData {
   SourceKind kind() const { return kind_; }
   const std::filesystem::path& path() const { return path_; }
   const std::string& name() const { return name_; }  // the last name of the path
+  const SizeRequest& sizes() const { return sizes_; }
+  // The path, and of a model its sizes, as words of a shell.
+  std::string words() const;
   const Message& message(Topic topic) const { return messages_[static_cast<std::size_t>(topic)]; }
   // Raised when anything that a view has read may have changed.
   std::uint64_t version() const { return version_; }
 
+  // Of a model: compiles it anew with other sizes, meanwhile as begin() does.
+  void compile_with(SizeRequest sizes);
+  // Of a model: it is not compiled, since sizes of it are open or do not fit.
+  bool wants_sizes() const { return wants_sizes_; }
   bool is_opening() const { return opening_ != nullptr; }
   void stop_opening();
   void wait();  // until it is open
@@ -109,7 +117,7 @@ class RunData {
   const RunReader* reader() const { return reader_ ? &*reader_ : nullptr; }
 
  private:
-  explicit RunData(std::filesystem::path path);
+  RunData(std::filesystem::path path, SizeRequest sizes);
 
   void read_all();
   void read_run();
@@ -125,12 +133,12 @@ class RunData {
   void set_message(Topic topic, std::string text, std::string command = {});
   // Says of a graph that cannot be read which plugin of the run is not loaded.
   void tell_of_plugins();
-  std::string quoted_path() const;
   // Sizes and times of the files that refresh() looks at.
   std::vector<std::int64_t> fingerprint() const;
 
   std::filesystem::path path_;
   std::string name_;
+  SizeRequest sizes_;
   SourceKind kind_ = SourceKind::kNothing;
   std::uint64_t version_ = 1;
   std::array<Message, kTopics> messages_ = {};
@@ -147,6 +155,7 @@ class RunData {
   std::optional<Machine> machine_;
 
   std::unique_ptr<ModelOpening> opening_;  // of a model; null when it has ended
+  bool wants_sizes_ = false;
 
   // Kept results; an empty pointer of a key that is there: it was tried and cannot be read.
   std::optional<std::unique_ptr<profiler::StepTimes>> times_;

@@ -56,7 +56,7 @@ void RunData::tell_of_plugins() {
   set_message(Topic::kStages,
               fmt::format("the plugin '{}' of this run is not loaded: {}",
                           printable(missing.front()), message(Topic::kStages).text),
-              fmt::format("trainscope gui {}", quoted_path()));
+              fmt::format("trainscope gui {}", words()));
 }
 
 const StageDiff* RunData::diff(std::size_t from, std::size_t to) {

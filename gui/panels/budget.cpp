@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "engine/core/text.h"
 #include "gui/budget/train_on.h"
 #include "gui/panels/budget_parts.h"
 #include "gui/panels/empty_state.h"
@@ -192,8 +191,7 @@ bool is_run(Ui& ui, Workbench& workbench, const Rect& rect) {
   draw_empty(ui, workbench, rect, "Budgets are planned for runs",
              {.text = "This is a model: there is no step yet whose memory could be planned. Train "
                       "it, or ask for a plan of its step.",
-              .command = fmt::format("trainscope plan {} --memory-budget BYTES",
-                                     shell_word(run->path().string()))});
+              .command = fmt::format("trainscope plan {} --memory-budget BYTES", run->words())});
   return false;
 }
 

@@ -5,18 +5,21 @@
 
 #include <algorithm>
 
-#include "engine/core/text.h"
 #include "gui/ui/controls.h"
 
 namespace trainscope::gui {
+namespace {
 
-void draw_empty(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view title,
-                const Message& message) {
+float width_of_text(const Rect& rect) { return std::min(560.0F, rect.width - 24.0F); }
+
+// Draws it, and returns where it ends.
+float drawn_to(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view title,
+               const Message& message) {
   const Scope scope(ui, "empty");
   const float line = ui.row_height();
   const bool has_command = !message.command.empty();
-  const float width = std::min(560.0F, rect.width - 24.0F);
-  if (width < 60.0F) return;
+  const float width = width_of_text(rect);
+  if (width < 60.0F) return rect.bottom();
   float height = 0.0F;
   {
     const Clip nowhere(ui, {0.0F, 0.0F, 0.0F, 0.0F});
@@ -31,7 +34,7 @@ void draw_empty(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view
   // Names from files may make it longer than there is room for.
   ui.paragraph(take_top(rest, height), message.text,
                {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
-  if (!has_command || rest.height < 2.0F * line) return;
+  if (!has_command || rest.height < 2.0F * line) return rest.y;
   take_top(rest, 8.0F);
   Rect row = take_top(rest, line + 6.0F);
   const Rect copy = take_right(row, button_width(ui, "Copy"));
@@ -44,24 +47,25 @@ void draw_empty(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view
     ui.copy(message.command);
     workbench.tell("copied the command line");
   }
+  return rest.y;
 }
 
-namespace {
-
-// A model that is not there yet: what is done meanwhile, and how to end it.
-void draw_opening(Ui& ui, Workbench& workbench, const Rect& rect, const RunData& run) {
-  draw_empty(ui, workbench, rect, "Compiling " + run.name(), run.message(Topic::kSource));
-  if (rect.width < 400.0F || rect.height < 160.0F) return;  // a region besides the main one
-  Rect place = rect;
-  take_top(place, rect.height / 2.0F + 2.0F * ui.row_height());
-  const float width = button_width(ui, "Stop");
-  const Rect button_place{rect.center().x - width / 2.0F, place.y, width, ui.row_height() + 4.0F};
-  if (button(ui, "stop_opening", button_place, "Stop", {.tooltip = "Give up compiling it"})) {
-    workbench.request("file.stop");
-  }
+// A button below what is drawn down to `top`; in the main region, which has the room. True when it
+// was pressed.
+bool button_below(Ui& ui, const Rect& rect, float top, std::string_view name,
+                  std::string_view label, const ButtonLook& look) {
+  const Rect place{rect.x + (rect.width - width_of_text(rect)) / 2.0F, top + 12.0F,
+                   button_width(ui, label), ui.row_height() + 6.0F};
+  if (rect.width < 400.0F || place.bottom() > rect.bottom()) return false;
+  return button(ui, name, place, label, look);
 }
 
 }  // namespace
+
+void draw_empty(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view title,
+                const Message& message) {
+  drawn_to(ui, workbench, rect, title, message);
+}
 
 bool has_content(Ui& ui, Workbench& workbench, const Rect& rect, Topic topic, bool is_there,
                  std::string_view title) {
@@ -71,21 +75,31 @@ bool has_content(Ui& ui, Workbench& workbench, const Rect& rect, Topic topic, bo
     return false;
   }
   if (run->is_opening()) {
-    draw_opening(ui, workbench, rect, *run);
+    const float top =
+        drawn_to(ui, workbench, rect, "Compiling " + run->name(), run->message(Topic::kSource));
+    if (button_below(ui, rect, top, "stop_opening", "Stop", {.tooltip = "Give up compiling it"})) {
+      workbench.request("file.stop");
+    }
     return false;
   }
   if (is_there) return true;
   const Message& source = run->message(Topic::kSource);
   Message shown = source.empty() ? run->message(topic) : source;
   if (shown.empty()) shown.text = "The run has nothing of it.";
-  draw_empty(ui, workbench, rect, title, shown);
+  const float top =
+      drawn_to(ui, workbench, rect,
+               run->wants_sizes() ? "Sizes of " + run->name() : std::string(title), shown);
+  if (run->wants_sizes() &&
+      button_below(ui, rect, top, "sizes", "Give sizes...",
+                   {.primary = true, .tooltip = "Sizes of the model's open dimensions"})) {
+    workbench.request("file.sizes");
+  }
   return false;
 }
 
 std::string twin_of_run(Workbench& workbench, std::string_view verb) {
   const RunData* run = workbench.run();
-  return fmt::format("trainscope {} {}", verb,
-                     run == nullptr ? std::string("RUN") : shell_word(run->path().string()));
+  return fmt::format("trainscope {} {}", verb, run == nullptr ? std::string("RUN") : run->words());
 }
 
 }  // namespace trainscope::gui

@@ -131,7 +131,7 @@ void draw_time(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& sta
                 .command = why.command});
     return;
   }
-  const std::string run = shell_word(workbench.run()->path().string());
+  const std::string run = workbench.run()->words();
   const double greatest = state.by_op.share(state.by_op.rows[0]);
   for (std::size_t i = 0; i < state.by_op.rows.size(); ++i) {
     if (rest.height < ui.row_height()) break;
@@ -153,8 +153,7 @@ void draw_memory(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& s
   if (!state.at_peak.empty()) {
     ui.number("live", take_right(head, ui.width("000.000 MiB", Face::kNumber) + 4.0F),
               {static_cast<double>(state.live_bytes), Unit::kBytes},
-              fmt::format("inspect {} --memory | /live_bytes",
-                          shell_word(workbench.run()->path().string())));
+              fmt::format("inspect {} --memory | /live_bytes", workbench.run()->words()));
   }
   ui.text(head, "What holds the peak", {.face = Face::kBold, .fit = Fit::kEnd});
   if (state.at_peak.empty()) {
@@ -170,8 +169,7 @@ void draw_memory(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& s
                  static_cast<double>(entry.bytes) / static_cast<double>(state.at_peak[0].bytes),
                  ui.theme().series[static_cast<std::size_t>(entry.holds)],
                  {static_cast<double>(entry.bytes), Unit::kBytes},
-                 fmt::format("inspect {} --memory | /by_class/{}",
-                             shell_word(workbench.run()->path().string()), name));
+                 fmt::format("inspect {} --memory | /by_class/{}", workbench.run()->words(), name));
     if (pressed) workbench.request("panel memory");
   }
 }

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
 #include "gui/ui/controls.h"
 #include "gui/ui/table.h"
@@ -107,8 +106,7 @@ void draw_run_cell(Ui& ui, Workbench& workbench, const RunsState& state, const T
   const auto& steps = run.metrics().steps;
   const auto number = [&](std::string_view name, const Quantity& quantity, std::string_view verb,
                           std::string_view pointer) {
-    ui.number(name, cell.rect, quantity,
-              fmt::format("{} {} | {}", verb, shell_word(run.path().string()), pointer));
+    ui.number(name, cell.rect, quantity, fmt::format("{} {} | {}", verb, run.words(), pointer));
   };
   switch (cell.column) {
     case 0:
@@ -328,7 +326,7 @@ std::string runs_twin(Workbench& workbench) {
   auto& state = workbench.state<RunsState>();
   RunData* b = workbench.count() == 0 ? nullptr : other_run(workbench, state);
   std::string line = twin_of_run(workbench, "compare");
-  if (b != nullptr) line += " " + shell_word(b->path().string());
+  if (b != nullptr) line += " " + b->words();
   return line;
 }
 

@@ -17,9 +17,6 @@
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
-#include "gui/app/app.h"
-#include "gui/app/bookmarks.h"
-#include "gui/app/commands.h"
 #include "gui/draw/code_points.h"
 #include "gui/draw/fonts.h"
 #include "gui/draw/imgui_canvas.h"
@@ -76,11 +73,8 @@ WindowHandle open_window() {
 
 class Window {
  public:
-  explicit Window(WindowWishes wishes)
-      : handle_(open_window()),
-        fonts_(wishes.settings.fonts(content_scale())),
-        app_(std::move(wishes.settings)),
-        settings_file_(std::move(wishes.settings_file)) {
+  explicit Window(App& app)
+      : handle_(open_window()), fonts_(app.workbench().settings.fonts(content_scale())), app_(app) {
     app_.workbench().works_ahead = true;
     glfwMakeContextCurrent(handle_.get());
     glfwSwapInterval(1);
@@ -99,8 +93,6 @@ class Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  App& app() { return app_; }
-
   void loop() {
     while (glfwWindowShouldClose(handle_.get()) == GLFW_FALSE && !app_.workbench().quit) {
       wait();
@@ -108,7 +100,6 @@ class Window {
       --dirty_;
       frame();
     }
-    keep_settings();
   }
 
  private:
@@ -175,8 +166,7 @@ class Window {
       of(w).push({.kind = InputEvent::Kind::kText, .text = std::move(text)});
     });
     glfwSetDropCallback(handle, [](GLFWwindow* w, int count, const char** paths) {
-      for (int i = 0; i < count; ++i)
-        of(w).app_.workbench().request(std::string("open ") + paths[i]);
+      of(w).app_.drop(std::span(paths, static_cast<std::size_t>(count)));
       of(w).wake();
     });
     glfwSetWindowRefreshCallback(handle, [](GLFWwindow* w) {
@@ -264,38 +254,29 @@ class Window {
     glfwSwapBuffers(handle_.get());
   }
 
-  void keep_settings() {
-    if (settings_file_.empty()) return;
-    try {
-      std::filesystem::create_directories(settings_file_.parent_path());
-      write_file_atomic(settings_file_, to_json(app_.workbench().settings).dump(2) + "\n");
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "trainscope-window: settings are not kept: {}\n",
-                 error_of(error).message());
-    }
-  }
-
   WindowHandle handle_;
   Fonts fonts_;
-  App app_;
-  std::filesystem::path settings_file_;
+  App& app_;
   int dirty_ = kFramesAfterInput;
   std::uint64_t drawn_ = 0;  // hash of what the display shows; 0: it may show anything
 };
 
+void keep_settings(const Settings& settings, const std::filesystem::path& file) {
+  if (file.empty()) return;
+  try {
+    std::filesystem::create_directories(file.parent_path());
+    write_file_atomic(file, to_json(settings).dump(2) + "\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "trainscope-window: settings are not kept: {}\n", error_of(error).message());
+  }
+}
+
 }  // namespace
 
-void run_window(WindowWishes wishes) {
+void run_window(App& app, const std::filesystem::path& settings_file) {
   const GlfwSession session;
-  const std::vector<std::filesystem::path> paths = wishes.paths;
-  const std::string view = wishes.view;
-  const std::vector<std::string> commands = wishes.commands;
-  Window window(std::move(wishes));
-  Workbench& workbench = window.app().workbench();
-  for (const std::filesystem::path& path : paths) workbench.open(path);
-  if (paths.empty()) workbench.overlay = Overlay::kWelcome;
-  window.app().start_with(view, commands);
-  window.loop();
+  Window(app).loop();
+  keep_settings(app.workbench().settings, settings_file);
 }
 
 }  // namespace trainscope::gui

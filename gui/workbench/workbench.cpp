@@ -11,7 +11,7 @@
 
 namespace trainscope::gui {
 
-void Workbench::open(const std::filesystem::path& path) {
+void Workbench::open(const std::filesystem::path& path, const SizeRequest& sizes) {
   std::vector<std::filesystem::path> paths = {path};
   if (kind_of(path) == SourceKind::kFolder) {
     paths.clear();
@@ -22,10 +22,18 @@ void Workbench::open(const std::filesystem::path& path) {
     }
   }
   const std::size_t first = sources_.size();
-  for (const std::filesystem::path& one : paths) sources_.push_back(RunData::begin(one));
+  for (const std::filesystem::path& one : paths) sources_.push_back(RunData::begin(one, sizes));
   settings.remember(path);
   activate(first);
-  if (overlay == Overlay::kWelcome) overlay = Overlay::kNone;
+  if (overlay != Overlay::kTour) overlay = Overlay::kNone;  // the tour lies beside what it shows
+}
+
+bool Workbench::compile_with(SizeRequest sizes) {
+  if (run() == nullptr || run()->kind() != SourceKind::kModel) return false;
+  run()->compile_with(std::move(sizes));
+  states_.clear();
+  history_.clear();  // what was selected has other numbers, or is gone
+  return true;
 }
 
 void Workbench::close(std::size_t source) {

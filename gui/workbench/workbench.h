@@ -27,6 +27,8 @@ enum class Overlay : std::uint8_t {
   kHelp,
   kTour,
   kOpen,
+  kOpenModel,
+  kSizes,
   kNote,
   kSettings
 };
@@ -42,8 +44,10 @@ class Workbench {
  public:
   explicit Workbench(Settings settings_in = {}) : settings(std::move(settings_in)) {}
 
-  // Opens a run, a model, or all runs of a folder; it becomes the active one.
-  void open(const std::filesystem::path& path);
+  // Opens a run, a model with these sizes, or all runs of a folder; it becomes the active one.
+  void open(const std::filesystem::path& path, const SizeRequest& sizes = {});
+  // Compiles the active model anew. False where a run is active, or nothing.
+  bool compile_with(SizeRequest sizes);
   void close(std::size_t source);
   std::size_t count() const { return sources_.size(); }
   RunData& source(std::size_t i) { return *sources_[i]; }

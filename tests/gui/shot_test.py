@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""`trainscope shot`: pictures of every panel, their sizes; SVG with text and without bitmaps; errors.
+"""`trainscope shot`: pictures of every panel, their sizes; SVG with text and without bitmaps; models with
+open sizes; errors.
 
 Usage: shot_test.py TRAINSCOPE.
 """
@@ -94,6 +95,7 @@ def check_errors(run, folder):
         (["shot", run, "--size", "10x10", "-o", folder / "x.png"], 2, "--size"),
         (["shot", run, "--select", "node:nobody", "-o", folder / "x.png"], 2, "--select"),
         (["shot", run, "--exec", "no.command", "-o", folder / "x.png"], 2, "--exec"),
+        (["shot", run, "--exec", "go.forward", "-o", folder / "x.png"], 2, "not now"),
         (["shot", folder / "nowhere", "-o", folder / "x.png"], 3, ""),
         (["shot", run, "-o", folder / "no/such/folder/x.png"], 6, ""),
     ]
@@ -107,6 +109,33 @@ def check_errors(run, folder):
     assert error["code"] == 2 and "kernels" in error["hint"], error
 
 
+def check_sizes(folder):
+    """Of a model that leaves batch and sequence open."""
+    model = folder / "open.onnx"
+    made = trainscope("model", "gpt2", "--layers", "1", "--embedding", "16", "--heads", "2", "--vocab", "32",
+                      "--context", "8", "-o", model)
+    assert made.returncode == 0, made.stderr
+    out = folder / "sized.svg"
+    texts = {}
+    for sizes in (["--batch", "2", "--seq", "5"], ["--batch-size", "4", "--shape", "sequence=5"]):
+        done = trainscope("shot", model, *sizes, "--panel", "overview", "-o", out)
+        assert done.returncode == 0, done.stderr
+        texts[sizes[1]] = [element.text for element in ElementTree.parse(out).iter(SVG + "text")]
+        plan = json.loads(trainscope("plan", model, *sizes, "--json").stdout)
+        shown = f"{plan['arena_bytes'] / 1024:.1f}"
+        assert any(text.startswith(shown) for text in texts[sizes[1]]), (shown, texts[sizes[1]])
+    assert texts["2"] != texts["4"]
+    for sizes, part in (([], "give them by --batch N, --seq N or --shape NAME=DIMS"),
+                        (["--batch", "0"], "--batch"),
+                        (["--shape", "nobody=3"], "'nobody'"),
+                        (["--shape", "batch=0", "--seq", "5"], "0 examples"),
+                        (["--seq", "5", "--shape", "ids=2,4"], "--seq 5 does not fit")):
+        done = trainscope("shot", model, *sizes, "-o", folder / "x.png")
+        assert done.returncode == 2, (sizes, done.returncode, done.stderr)
+        assert done.stderr.count("error: ") == 1 and part in done.stderr, (sizes, done.stderr)
+        assert not (folder / "x.png").exists()
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -114,6 +143,7 @@ def main():
         check_png(run, folder)
         check_svg(run, folder)
         check_errors(run, folder)
+        check_sizes(folder)
     return 0
 
 

@@ -202,6 +202,35 @@ def drive(driver, process, run, folder):
     assert code == 0, f"ended with {code}"
 
 
+def run_and_quit(environment, *words):
+    """The window with these words, which quit it; the settings that it leaves."""
+    done = subprocess.run([TRAINSCOPE, "gui", *map(str, words), "--exec", "file.quit"], env=environment,
+                          capture_output=True, text=True, check=False, timeout=LIMIT)
+    assert done.returncode == 0 and not done.stderr, (words, done)
+    kept = Path(environment["XDG_CONFIG_HOME"]) / "trainscope/window.json"
+    return json.loads(kept.read_text("utf-8"))
+
+
+def check_views_and_commands(environment, run, folder):
+    """--at, --exec and sizes of a model, as they are in the settings that are kept at the end."""
+    first = dict(environment, XDG_CONFIG_HOME=str(folder / "first"))
+    kept = run_and_quit(first)  # the welcome screen: nothing is opened
+    assert kept["recent"] == [], kept
+    node = json.loads((run / "notes.json").read_text("utf-8"))["notes"][0]["view"].split(",")[1]
+    kept = run_and_quit(environment, run, "--at", "memory," + node, "--exec", "panel budget",
+                       , "--exec", "theme color-blind")
+    assert kept["theme"] == "color-blind" and kept["layout"]["workspace"] == "memory", kept
+    assert kept["layout"]["main_panels"]["memory"] == "budget", kept
+    model = folder / "open.onnx"
+    subprocess.run([TRAINSCOPE, "model", "gpt2", "--layers", "1", "--embedding", "16", "--heads", "2", "--vocab", "32",
+                    "--context", "8", "-o", str(model)], check=True, capture_output=True)
+    kept = run_and_quit(environment, model, "--batch", "2", "--shape", "sequence=5", "--at", "kernels")
+    assert kept["layout"]["workspace"] == "kernels", kept
+    # Without its sizes it says so in the window.
+    kept = run_and_quit(environment, model, "--at", "graph")
+    assert kept["layout"]["workspace"] == "graph", kept
+
+
 def main():
     if not shutil.which("Xvfb") or not shutil.which("xdotool"):
         return 77
@@ -223,6 +252,7 @@ def main():
             assert settings["theme"] == "light", settings["theme"]
             assert settings["layout"]["workspace"] == "overview", settings["layout"]
             assert settings["recent"] == [str(run)], settings["recent"]
+            check_views_and_commands(environment, run, folder)
         finally:
             server.terminate()
             server.wait()

@@ -4,6 +4,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/onnx/importer/import_plan.h"
+#include "engine/onnx/input_shapes.h"
 
 namespace trainscope {
 namespace {
@@ -122,6 +123,10 @@ class Binding {
 std::vector<Shape> bind_shapes(const std::vector<ModelTensor>& inputs,
                                const ImportOptions& options) {
   return Binding(inputs, options).run();
+}
+
+void require_input_shapes(const OnnxModel& model, const ImportOptions& options) {
+  bind_shapes(model.inputs(), options);
 }
 
 }  // namespace trainscope

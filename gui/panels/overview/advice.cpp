@@ -24,8 +24,9 @@ constexpr std::size_t kMostLines = 3;
 constexpr float kLineGap = 2.0F;
 
 void start_advice(AdviceState::OfRun& of_run, const RunData& run) {
-  of_run.process = std::make_unique<JsonProcess>(
-      trainscope_program(), std::vector<std::string>{"advise", run.path().string()});
+  std::vector<std::string> words = {"advise", run.path().string()};
+  for (std::string& word : words_of(run.sizes())) words.push_back(std::move(word));
+  of_run.process = std::make_unique<JsonProcess>(trainscope_program(), words);
 }
 
 bool file_exists(const std::string& file) {
@@ -158,9 +159,7 @@ void draw_answer(Ui& ui, Workbench& workbench, Rect rest, const Json& advice) {
 
 }  // namespace
 
-std::string twin_of_advice(const RunData& run) {
-  return "trainscope advise " + shell_word(run.path().string());
-}
+std::string twin_of_advice(const RunData& run) { return "trainscope advise " + run.words(); }
 
 const JsonProcess* AdviceState::process_of(const RunData* run) const {
   const auto found = runs.find(run);

@@ -92,7 +92,7 @@ void draw_overview_cards(Ui& ui, const RunData& run, std::span<const OverviewCar
                         inside.height};
       std::string fact = cards[i].fact;
       if (const std::size_t at = fact.find("{run}"); at != std::string::npos) {
-        fact.replace(at, 5, shell_word(run.path().string()));
+        fact.replace(at, 5, run.words());
       }
       ui.number(cards[i].label, number, cards[i].quantity, fact, {.face = Face::kTitle});
       const Response hovered = ui.hit(std::string(cards[i].label) + "/card", box,

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "engine/bundle/plan_moment.h"
+#include "engine/core/file.h"
+#include "gui/app/commands.h"
 #include "gui/panels/graph_state.h"
 #include "gui/panels/panels.h"
 #include "gui/views/model_nodes.h"
@@ -181,6 +183,21 @@ TEST_CASE("rules: the list of near misses, and each as a whole where the mouse i
     CHECK_FALSE(window.items().below("tooltip/").empty());
     CHECK(all_faults(window) == "");
     CHECK(test::hidden_parts(window, "tooltip/") == "");
+  });
+}
+
+TEST_CASE("rules: a model whose sizes are open, and the box for them") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "model.onnx";
+  write_file_atomic(file, onnx_bytes(build_model("gpt2", test::kSmallText, 1)));
+  in_all_looks(file, [](WindowDriver& window) {
+    REQUIRE(window.workbench().run()->wants_sizes());
+    CHECK(all_faults(window) == "");
+    REQUIRE(run_command(window.workbench(), "file.sizes"));
+    window.step(2);
+    window.type("--batch none");
+    window.step();
+    CHECK(all_faults(window) == "");
   });
 }
 

@@ -287,6 +287,19 @@ TEST_CASE("twins: the peak of a model that nobody has trained is what `plan` pri
   CHECK(check_numbers(window, *panel_named("overview"), twins, "main/overview/card/") == 2);
 }
 
+TEST_CASE("twins: numbers of a model with open sizes are those of the same sizes") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "model.onnx").string();
+  REQUIRE(trainscope::test::run({"model", "gpt2", "--layers", "1", "--embedding", "16", "--heads",
+                                 "2", "--vocab", "32", "--context", "8", "-o", file})
+              .exit_code == 0);
+  WindowDriver window({});
+  window.workbench().open(file, {.batch = 3, .shapes = {{"sequence", {7}}}});
+  window.settle();
+  Twins twins;
+  CHECK(check_numbers(window, *panel_named("overview"), twins, "main/overview/") > 5);
+}
+
 TEST_CASE("twins: two runs beside each other, in Kernels, Roofline and Runs") {
   const TemporaryFolder a;
   const TemporaryFolder b;

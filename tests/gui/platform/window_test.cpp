@@ -305,19 +305,6 @@ TEST_CASE("window: settings are changed in their box") {
   CHECK(window.workbench().overlay == Overlay::kNone);
 }
 
-TEST_CASE("window: the welcome screen opens what was opened before") {
-  Settings settings;
-  settings.remember(test::text_run().folder());
-  WindowDriver window({}, settings);
-  run_command(window.workbench(), "file.welcome");
-  window.step(2);
-  REQUIRE(window.click("welcome/recent/0/"));
-  window.step();
-  REQUIRE(window.workbench().run() != nullptr);
-  CHECK(window.workbench().run()->path() == test::text_run().folder());
-  CHECK(window.workbench().overlay == Overlay::kNone);
-}
-
 TEST_CASE("window: a path that is typed is opened, one that is none says so") {
   WindowDriver window({});
   window.key("Ctrl+O");
