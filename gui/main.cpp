@@ -19,21 +19,20 @@
 namespace trainscope::gui {
 namespace {
 
-// Settings that cannot be read are the usual ones, and said so; they are replaced at the end.
-Settings kept_settings(const std::filesystem::path& file) {
-  std::error_code ignored;
-  if (file.empty() || !std::filesystem::exists(file, ignored)) return {};
+// That these are kept, or are not, is no reason to end otherwise.
+void keep(const Settings& settings, const std::filesystem::path& file) {
+  if (file.empty()) return;
   try {
-    return settings_from(read_json_file(file));
+    keep_settings(settings, file);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "trainscope-window: the usual settings: {}\n", error_of(error).message());
-    return {};
+    fmt::print(stderr, "trainscope-window: settings are not kept: {}\n", error_of(error).message());
   }
 }
 
 void open_window(const Arguments& arguments) {
   const std::filesystem::path file = settings_file();
-  Settings settings = kept_settings(file);
+  auto [settings, fault] = kept_settings(file);
+  if (!fault.empty()) fmt::print(stderr, "trainscope-window: the usual settings: {}\n", fault);
   if (arguments.theme) settings.theme = *arguments.theme;
   if (arguments.scale) settings.scale = *arguments.scale;
   // What is wrong with the command line is said before there is a window.
@@ -41,13 +40,14 @@ void open_window(const Arguments& arguments) {
   App app(std::move(settings));
   start_app(app, arguments);
   try {
-    run_window(app, file);
+    run_window(app);
   } catch (Error& error) {
     if (error.code() == ErrorCode::kNoDevice) {
       error.hint("`trainscope shot RUN --panel overview -o overview.png` needs no display");
     }
     throw;
   }
+  keep(app.workbench().settings, file);
 }
 
 void say(const Error& error, bool as_json) {

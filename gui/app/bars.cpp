@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "gui/app/commands.h"
+#include "gui/app/layouts.h"
 #include "gui/app/workspaces.h"
 #include "gui/ui/controls.h"
 
@@ -18,21 +20,42 @@ namespace {
 constexpr std::array<std::string_view, 5> kMenus = {"File", "View", "Go", "Run", "Help"};
 constexpr double kNoticeSeconds = 6.0;
 
-void draw_one_menu(Ui& ui, Workbench& workbench, Rect& rest, std::string_view name) {
-  std::vector<const AppCommand*> rows;
-  std::vector<MenuItem> items;
+constexpr std::string_view kMenuOfLayouts = "View";
+constexpr std::size_t kMostLayouts = 9;  // in the menu: their box and the palette have them all
+
+struct MenuRow {
+  std::string command;
+  MenuItem item;
+};
+
+std::vector<MenuRow> rows_of(std::string_view menu, const Workbench& workbench) {
+  std::vector<MenuRow> rows;
   for (const AppCommand& command : all_commands()) {
-    if (command.menu != name) continue;
-    rows.push_back(&command);
-    items.push_back({.label = std::string(command.title),
+    if (command.menu != menu) continue;
+    rows.push_back({std::string(command.id),
+                    {.label = std::string(command.title),
                      .key = std::string(command.key),
                      .enabled = is_enabled(command, workbench),
-                     .checked = command.checked != nullptr && command.checked(workbench)});
+                     .checked = command.checked != nullptr && command.checked(workbench)}});
   }
+  if (menu != kMenuOfLayouts) return rows;
+  const std::vector<LayoutCommand> layouts = commands_that_show(workbench);
+  for (std::size_t i = 0; i < std::min(layouts.size(), kMostLayouts); ++i) {
+    rows.push_back(
+        {layouts[i].command,
+         {.label = layouts[i].title, .checked = layouts[i].is_shown, .line_above = i == 0}});
+  }
+  return rows;
+}
+
+void draw_one_menu(Ui& ui, Workbench& workbench, Rect& rest, std::string_view name) {
+  const std::vector<MenuRow> rows = rows_of(name, workbench);
   if (rows.empty()) return;
+  std::vector<MenuItem> items;
+  for (const MenuRow& row : rows) items.push_back(row.item);
   const Rect place = take_left(rest, button_width(ui, name));
   const int chosen = menu_button(ui, name, place, name, items, {.flat = true});
-  if (chosen >= 0) workbench.request(std::string(rows[static_cast<std::size_t>(chosen)]->id));
+  if (chosen >= 0) workbench.request(rows[static_cast<std::size_t>(chosen)].command);
 }
 
 void draw_workspaces(Ui& ui, Workbench& workbench, const Rect& rect) {

@@ -7,6 +7,7 @@
 
 #include "gui/app/bookmarks.h"
 #include "gui/app/copying.h"
+#include "gui/app/layouts.h"
 #include "gui/app/open_boxes.h"
 #include "gui/app/workspaces.h"
 #include "gui/workbench/workbench.h"
@@ -58,11 +59,6 @@ void copy_front(Workbench& w) {
 template <CopyChoice kChoice>
 bool can_copy_front(const Workbench& w) {
   return can_copy(w, front_of(w), kChoice);
-}
-
-void save_layout(Workbench& w) {
-  w.settings.saved_layouts["saved"] = w.settings.layout;
-  w.tell("saved the layout");
 }
 
 }  // namespace
@@ -215,17 +211,12 @@ std::span<const AppCommand> view_commands() {
        .key = "Ctrl+,",
        .help = "Theme, text sizes, scale, motion",
        .run = [](Workbench& w) { w.overlay = Overlay::kSettings; }},
-      {.id = "view.save_layout",
-       .title = "Save the layout",
+      {.id = "view.layouts",
+       .title = "Layouts...",
        .menu = "View",
-       .help = "Keep where the regions are now",
-       .run = save_layout},
-      {.id = "view.load_layout",
-       .title = "Load the saved layout",
-       .menu = "View",
-       .help = "Bring the regions to where they were saved",
-       .run = [](Workbench& w) { w.settings.layout = w.settings.saved_layouts.at("saved"); },
-       .enabled = [](const Workbench& w) { return w.settings.saved_layouts.contains("saved"); }},
+       .key = "L",
+       .help = "Save where the regions are by a name, choose and delete what was saved",
+       .run = open_layouts},
       {.id = "view.reset_layout",
        .title = "Reset the layout",
        .menu = "View",

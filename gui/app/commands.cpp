@@ -12,6 +12,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "gui/app/command_rows.h"
+#include "gui/app/layouts.h"
 #include "gui/app/workspaces.h"
 #include "gui/panels/panels.h"
 
@@ -56,6 +57,10 @@ constexpr WordCommand kWordCommands[] = {
     {"panel", fault_of_panel,
      [](Workbench& w, std::string_view name) { return show_panel(w.settings.layout, name); }},
     {"budget", nullptr, ask_budget},
+    {"save_layout", fault_of_layout_name,
+     [](Workbench& w, std::string_view name) { return save_layout(w, name), true; }},
+    {"layout", nullptr, show_layout},
+    {"delete_layout", nullptr, delete_layout},
     {"theme",
      [](std::string_view name) { return theme_named(name) ? std::string() : not_known(name); },
      [](Workbench& w, std::string_view name) {

@@ -17,7 +17,7 @@ bool is_enabled(const AppCommand& command, const Workbench& workbench);
 
 // "ID" of the table, or a word and its argument: "open PATH", "open MODEL.onnx --batch 8",
 // "sizes --batch 8 --seq 128", "select KIND:NAME", "panel NAME", "budget 60%", "theme NAME",
-// "scale S".
+// "scale S", "save_layout NAME", "layout NAME", "delete_layout NAME".
 //
 // What is wrong with it whatever is open; empty: nothing.
 std::string fault_of_command(std::string_view text);

@@ -65,6 +65,9 @@ void draw_overlay(Ui& ui, Workbench& workbench, const Rect& window) {
     case Overlay::kSettings:
       draw_settings(ui, workbench, window);
       break;
+    case Overlay::kLayouts:
+      draw_layouts(ui, workbench, window);
+      break;
   }
   if (ui.take("Esc")) workbench.overlay = Overlay::kNone;
 }

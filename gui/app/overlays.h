@@ -1,4 +1,4 @@
-// What lies over the regions: palette, help, welcome screen, tour, settings, notes,
+// What lies over the regions: palette, help, welcome screen, tour, settings, layouts, notes,
 // opening.
 #pragma once
 
@@ -41,5 +41,6 @@ void draw_open_model(Ui& ui, Workbench& workbench, const Rect& window);
 void draw_sizes(Ui& ui, Workbench& workbench, const Rect& window);
 void draw_notes(Ui& ui, Workbench& workbench, const Rect& window);
 void draw_settings(Ui& ui, Workbench& workbench, const Rect& window);
+void draw_layouts(Ui& ui, Workbench& workbench, const Rect& window);
 
 }  // namespace trainscope::gui

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gui/app/commands.h"
+#include "gui/app/layouts.h"
 #include "gui/app/overlays.h"
 #include "gui/ui/controls.h"
 #include "gui/ui/text_field.h"
@@ -31,6 +32,12 @@ std::vector<FindEntry> entries_of_commands(const Workbench& workbench) {
                        .name = std::string(command.title),
                        .detail = std::string(command.key),
                        .target = std::string(command.id)});
+  }
+  for (const auto commands_of : {commands_that_show, commands_that_delete}) {
+    for (const LayoutCommand& command : commands_of(workbench)) {
+      entries.push_back(
+          {.kind = FindKind::kCommand, .name = command.title, .target = command.command});
+    }
   }
   return entries;
 }

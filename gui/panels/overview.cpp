@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/bundle/plan_moment.h"
-#include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
 #include "gui/panels/overview/advice.h"
 #include "gui/panels/overview/overview_cards.h"

@@ -12,11 +12,8 @@
 #include <span>
 #include <utility>
 
-#include "engine/core/any_error.h"
 #include "engine/core/error.h"
-#include "engine/core/file.h"
 #include "engine/core/hash.h"
-#include "engine/core/json.h"
 #include "gui/draw/code_points.h"
 #include "gui/draw/fonts.h"
 #include "gui/draw/imgui_canvas.h"
@@ -261,22 +258,11 @@ class Window {
   std::uint64_t drawn_ = 0;  // hash of what the display shows; 0: it may show anything
 };
 
-void keep_settings(const Settings& settings, const std::filesystem::path& file) {
-  if (file.empty()) return;
-  try {
-    std::filesystem::create_directories(file.parent_path());
-    write_file_atomic(file, to_json(settings).dump(2) + "\n");
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "trainscope-window: settings are not kept: {}\n", error_of(error).message());
-  }
-}
-
 }  // namespace
 
-void run_window(App& app, const std::filesystem::path& settings_file) {
+void run_window(App& app) {
   const GlfwSession session;
   Window(app).loop();
-  keep_settings(app.workbench().settings, settings_file);
 }
 
 }  // namespace trainscope::gui

@@ -103,10 +103,10 @@ void draw_menu(Ui& ui, const std::string& path, const std::vector<MenuItem>& ite
   int chosen = -1;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Rect row = take_top(rest, row_height);
+    if (menu_row(ui, i, row, items[i])) chosen = static_cast<int>(i);
     if (items[i].line_above) {
       ui.canvas().fill({row.x + 4.0F, row.y, row.width - 8.0F, 1.0F}, ui.theme().line);
     }
-    if (menu_row(ui, i, row, items[i])) chosen = static_cast<int>(i);
   }
   const bool elsewhere = ui.input().is_pressed(MouseButton::kLeft) &&
                          !box.contains(ui.input().mouse) &&

@@ -1,8 +1,16 @@
 // Settings as JSON.
 #include "gui/workbench/settings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
+
+#include "engine/core/any_error.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
 
 namespace trainscope::gui {
 namespace {
@@ -56,6 +64,11 @@ Layout layout_from(const Json& json) {
 
 }  // namespace
 
+bool is_layout_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMostNameBytes && trim(name) == name &&
+         printable(name) == name;
+}
+
 FontSizes Settings::fonts(float screen_scale) const {
   return {.text = text_size,
           .number = number_size,
@@ -101,10 +114,33 @@ Settings settings_from(const Json& json) {
   if (json.contains("layout")) settings.layout = layout_from(json.at("layout"));
   if (json.contains("saved_layouts")) {
     for (const JsonMember& member : json.object_at("saved_layouts")) {
+      require(is_layout_name(member.key), ErrorCode::kBadInput, "'{}' is no name of a layout",
+              printable(member.key));
       settings.saved_layouts.emplace(member.key, layout_from(member.value));
     }
   }
   return settings;
+}
+
+KeptSettings kept_settings(const std::filesystem::path& file) {
+  std::error_code error;
+  if (file.empty() || !std::filesystem::exists(file, error)) return {};
+  try {
+    return {.settings = settings_from(read_json_file(file))};
+  } catch (const std::exception& exception) {
+    std::string fault = error_of(exception).message();
+    std::filesystem::path aside = file;
+    aside += ".damaged";
+    std::filesystem::rename(file, aside, error);
+    if (!error) fault += fmt::format("; it is '{}' now", printable(aside.string()));
+    return {.fault = std::move(fault)};
+  }
+}
+
+void keep_settings(const Settings& settings, const std::filesystem::path& file) {
+  std::error_code ignored;  // writing says what is wrong
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  write_file_atomic(file, to_json(settings).dump(2) + "\n");
 }
 
 std::filesystem::path settings_file() {

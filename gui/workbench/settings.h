@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/json.h"
@@ -30,6 +31,10 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
+// 1 to kMostNameBytes bytes that can be printed, with no blanks at their ends.
+inline constexpr std::size_t kMostNameBytes = 60;
+bool is_layout_name(std::string_view name);
+
 struct Settings {
   ThemeName theme = ThemeName::kDark;
   float text_size = 14.0F;
@@ -39,7 +44,7 @@ struct Settings {
   bool tour_seen = false;
   std::vector<std::string> recent = {};  // paths, the newest first
   Layout layout = {};
-  std::map<std::string, Layout> saved_layouts = {};
+  std::map<std::string, Layout> saved_layouts = {};  // by name
 
   FontSizes fonts(float screen_scale) const;
   void remember(const std::filesystem::path& path);  // as the newest of the recent ones
@@ -50,6 +55,15 @@ struct Settings {
 Json to_json(const Settings& settings);
 // Throws kBadInput; what is out of range is brought into it.
 Settings settings_from(const Json& json);
+
+struct KeptSettings {
+  Settings settings = {};
+  std::string fault = {};  // why they are the usual ones; empty: they are not, or nothing was kept
+};
+// Of the file, or the usual ones where it is not there (or empty: nowhere). One that cannot be read
+// is put aside as FILE.damaged, so that what it has is not lost when the settings are kept.
+KeptSettings kept_settings(const std::filesystem::path& file);
+void keep_settings(const Settings& settings, const std::filesystem::path& file);  // throws kIo
 
 // $XDG_CONFIG_HOME/trainscope/window.json, else in ~/.config; empty where there is no home.
 std::filesystem::path settings_file();

@@ -30,7 +30,8 @@ enum class Overlay : std::uint8_t {
   kOpenModel,
   kSizes,
   kNote,
-  kSettings
+  kSettings,
+  kLayouts
 };
 
 // A line at the bottom: what happened.

@@ -75,12 +75,25 @@ def check_right(folder):
         assert done.stderr.count("\n") == 1 and "trainscope shot" in done.stderr, (words, done.stderr)
 
 
+def check_damaged_settings(folder):
+    settings = folder / "config/trainscope/window.json"
+    settings.parent.mkdir(parents=True)
+    damaged = '{"saved_layouts": {"wide": 3}}'
+    settings.write_text(damaged, encoding="utf-8")
+    done = trainscope(folder, "gui", folder / "run")
+    assert done.returncode == NO_DEVICE, done
+    assert done.stderr.startswith("trainscope-window: the usual settings: "), done.stderr
+    aside = settings.with_name("window.json.damaged")
+    assert not settings.exists() and aside.read_text(encoding="utf-8") == damaged
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder)
         check_wrong(folder)
         check_right(folder)
+        check_damaged_settings(folder)
     return 0
 
 

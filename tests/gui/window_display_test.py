@@ -217,15 +217,17 @@ def check_views_and_commands(environment, run, folder):
     kept = run_and_quit(first)  # the welcome screen: nothing is opened
     assert kept["recent"] == [], kept
     node = json.loads((run / "notes.json").read_text("utf-8"))["notes"][0]["view"].split(",")[1]
-    kept = run_and_quit(environment, run, "--at", "memory," + node, "--exec", "panel budget",
-                       , "--exec", "theme color-blind")
+    kept = run_and_quit(environment, run, "--at", "memory," + node, "--exec", "save_layout of memory",
+                        "--exec", "panel budget", "--exec", "theme color-blind")
     assert kept["theme"] == "color-blind" and kept["layout"]["workspace"] == "memory", kept
     assert kept["layout"]["main_panels"]["memory"] == "budget", kept
+    assert kept["saved_layouts"]["of memory"]["main_panels"]["memory"] == "memory", kept
     model = folder / "open.onnx"
     subprocess.run([TRAINSCOPE, "model", "gpt2", "--layers", "1", "--embedding", "16", "--heads", "2", "--vocab", "32",
                     "--context", "8", "-o", str(model)], check=True, capture_output=True)
-    kept = run_and_quit(environment, model, "--batch", "2", "--shape", "sequence=5", "--at", "kernels")
-    assert kept["layout"]["workspace"] == "kernels", kept
+    kept = run_and_quit(environment, model, "--batch", "2", "--shape", "sequence=5", "--at", "kernels",
+                        "--exec", "layout of memory")
+    assert kept["layout"] == kept["saved_layouts"]["of memory"], kept
     # Without its sizes it says so in the window.
     kept = run_and_quit(environment, model, "--at", "graph")
     assert kept["layout"]["workspace"] == "graph", kept

@@ -11,7 +11,6 @@
 #include <system_error>
 #include <vector>
 
-#include "engine/core/text.h"
 #include "gui/budget/child_process.h"
 #include "gui/ui/controls.h"
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/core/text.h"
 
 namespace trainscope::gui {
 namespace {

@@ -83,16 +83,6 @@ TEST_CASE("window: views there and back as --at has them") {
   CHECK(other.workbench().notice.is_error);
 }
 
-TEST_CASE("window: layouts are saved, loaded and reset") {
-  WindowDriver window(test::text_run().folder());
-  window.drag("splitter/inspector", {-100.0F, 0.0F});
-  REQUIRE(run_command(window.workbench(), "view.save_layout"));
-  REQUIRE(run_command(window.workbench(), "view.reset_layout"));
-  CHECK(window.layout().inspector_width == 300.0F);
-  REQUIRE(run_command(window.workbench(), "view.load_layout"));
-  CHECK(window.layout().inspector_width == doctest::Approx(400.0F));
-}
-
 TEST_CASE("commands: ids and keys are there once, all have a title and a sentence") {
   std::vector<std::string_view> ids;
   std::vector<std::string_view> keys;
@@ -117,7 +107,7 @@ namespace {
 void make_all_possible(WindowDriver& window) {
   Workbench& bench = window.workbench();
   bench.open(test::text_run().folder());
-  REQUIRE(run_command(bench, "view.save_layout"));
+  REQUIRE(run_command(bench, "save_layout mine"));
   for (const char* name : {"call:1", "call:2", "call:3"}) REQUIRE(bench.select_named(name));
   REQUIRE(bench.history().go_back());
   bench.settings.scale = 1.25F;
@@ -194,7 +184,7 @@ TEST_CASE("commands: by word and argument, with a notice where they cannot be ru
   CHECK(bench.settings.scale == 1.25F);
   CHECK(run_command(bench, "panel kernels"));
   for (const char* wrong : {"theme purple", "scale 9", "scale x", "panel nothing", "go.nowhere",
-                            "sizes --batch 0", "open model.onnx --batch x", ""}) {
+                            "sizes --batch 0", "open model.onnx --batch x", "save_layout \n", ""}) {
     INFO(wrong);
     CHECK_FALSE(fault_of_command(wrong).empty());
     bench.notice = {};
@@ -203,7 +193,8 @@ TEST_CASE("commands: by word and argument, with a notice where they cannot be ru
     CHECK(bench.notice.text == fault_of_command(wrong));
   }
   // What is wrong with these depends on what is open.
-  for (const char* not_now : {"select node:nobody", "go.forward", "sizes --batch 8"}) {
+  for (const char* not_now :
+       {"select node:nobody", "go.forward", "sizes --batch 8", "layout none"}) {
     INFO(not_now);
     CHECK(fault_of_command(not_now).empty());
     bench.notice = {};

@@ -27,8 +27,8 @@ using test::on_all_pages;
 using test::WindowDriver;
 using trainscope::test::TemporaryFolder;
 
-constexpr std::string_view kBoxes[] = {"palette", "help", "tour", "settings",
-                                       "welcome", "open", "notes"};
+constexpr std::string_view kBoxes[] = {"palette", "help", "tour",       "settings", "welcome",
+                                       "open",    "notes", "open_model", "layouts"};
 
 void show(WindowDriver& window, std::string_view panel) {
   window.workbench().request(fmt::format("panel {}", panel));
@@ -113,7 +113,8 @@ void check_menu(WindowDriver& window, const std::string& path) {
 
 // Boxes whose content is not scrolled, but for lists in them.
 void check_boxes(WindowDriver& window) {
-  for (const char* command : {"view.settings", "file.open", "file.welcome", "help.tour"}) {
+  for (const char* command : {"view.settings", "file.open", "file.open_model", "view.layouts",
+                              "file.welcome", "help.tour"}) {
     INFO(command);
     show_box(window, command);
     CHECK(all_faults(window) == "");

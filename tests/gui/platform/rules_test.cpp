@@ -201,6 +201,25 @@ TEST_CASE("rules: a model whose sizes are open, and the box for them") {
   });
 }
 
+TEST_CASE("rules: many layouts with long names, in their box and in the menu") {
+  Settings settings;
+  for (int i = 0; i < 30; ++i) {
+    settings
+        .saved_layouts[fmt::format("{} a layout of a very long name, for a small screen", i)] = {};
+  }
+  for (const Screen& screen : kScreens) {
+    WindowDriver window(test::plain_run().folder(), settings,
+                        {.size = screen.logical, .scale = screen.scale});
+    REQUIRE(run_command(window.workbench(), "view.layouts"));
+    window.step(2);
+    CHECK(all_faults(window) == "");
+    window.key("Esc");
+    REQUIRE(window.click("menu/View"));
+    window.step();
+    CHECK(all_faults(window) == "");
+  }
+}
+
 TEST_CASE("rules: a window without a run") {
   in_all_looks({}, [](WindowDriver& window) {
     for (const Panel& panel : all_panels()) {

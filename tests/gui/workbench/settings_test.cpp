@@ -3,9 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "gui/workbench/notes.h"
 #include "gui/workbench/panel.h"
+#include "tests/engine/core/core_test_tools.h"
 
 namespace trainscope::gui {
 namespace {
@@ -19,7 +25,7 @@ TEST_CASE("settings: there and back as JSON") {
   settings.remember("runs/a");
   settings.layout.workspace = "kernels";
   settings.layout.strip_panels["kernels"] = "timeline";
-  settings.saved_layouts["saved"] = settings.layout;
+  settings.saved_layouts["of kernels"] = settings.layout;
   CHECK(settings_from(Json::parse(to_json(settings).dump())) == settings);
 }
 
@@ -40,6 +46,55 @@ TEST_CASE("settings: recent paths are each there once, the newest first, ten at 
   REQUIRE(settings.recent.size() == 10);
   CHECK(settings.recent[0] == "/runs/9");
   CHECK(settings.recent[1] == "/runs/13");
+}
+
+TEST_CASE("settings: layouts are kept by name in the file") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "trainscope" / "window.json";
+  CHECK(kept_settings(file).settings == Settings{});
+  CHECK(kept_settings(file).fault == "");
+  Settings settings;
+  settings.saved_layouts["wide"] = {.workspace = "memory", .inspector_width = 500.0F};
+  settings.saved_layouts["größer"] = {.strip_height = 300.0F, .rail_pinned = true};
+  keep_settings(settings, file);
+  const KeptSettings kept = kept_settings(file);
+  CHECK(kept.fault == "");
+  CHECK(kept.settings == settings);
+}
+
+TEST_CASE("settings: a damaged file is put aside, and the usual settings are said to be used") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "window.json";
+  Settings settings;
+  settings.saved_layouts["wide"] = {.workspace = "memory"};
+  const std::string whole = to_json(settings).dump(2);
+  std::vector<std::string> damaged = {
+      "",
+      R"({"saved_layouts": []})",
+      R"({"saved_layouts": {"wide": 3}})",
+      R"({"saved_layouts": {"wide": {"inspector_width": "wide"}}})",
+      R"({"saved_layouts": {"wide": {"main_panels": {"graph": 1}}}})",
+      R"({"saved_layouts": {"": {}}})",
+      R"({"saved_layouts": {" wide": {}}})",
+      R"({"saved_layouts": {"a\u0007": {}}})",
+  };
+  for (std::size_t bytes = 1; bytes < whole.size(); bytes += 17) {
+    damaged.push_back(whole.substr(0, bytes));
+  }
+  for (const std::string& text : damaged) {
+    INFO(text);
+    write_file_atomic(file, text);
+    const KeptSettings kept = kept_settings(file);
+    CHECK(kept.settings == Settings{});
+    CHECK(kept.fault.ends_with("window.json.damaged' now"));
+    CHECK_FALSE(std::filesystem::exists(file));
+    CHECK(read_file(folder / "window.json.damaged", 1 << 20) == text);
+  }
+  // What is out of range in a layout is brought into it, as of the layout of now.
+  write_file_atomic(file, std::string_view(R"({"saved_layouts": {"a": {"strip_height": 1e9}}})"));
+  const KeptSettings kept = kept_settings(file);
+  CHECK(kept.fault == "");
+  CHECK(kept.settings.saved_layouts.at("a").strip_height == 900.0F);
 }
 
 TEST_CASE("notes: there and back; another format is refused") {
