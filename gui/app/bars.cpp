@@ -12,6 +12,7 @@
 #include "gui/app/commands.h"
 #include "gui/app/layouts.h"
 #include "gui/app/workspaces.h"
+#include "gui/panels/empty_state.h"
 #include "gui/ui/controls.h"
 
 namespace trainscope::gui {
@@ -107,6 +108,27 @@ void draw_run(Ui& ui, Workbench& workbench, const Rect& rect) {
   if (chosen >= 0) workbench.activate(static_cast<std::size_t>(chosen));
 }
 
+// From the right: the loss, then the step that it is of.
+void draw_last_step(Ui& ui, Workbench& workbench, Rect rest) {
+  const RunData* run = workbench.run();
+  if (run == nullptr || run->metrics().steps.empty()) return;
+  const StepRecord& last = run->metrics().steps.back();
+  const auto draw = [&](std::string_view name, const Quantity& quantity) {
+    const float width = ui.width(text_of(quantity).whole(), Face::kNumber);
+    const Rect number = take_right(rest, std::ceil(width));
+    take_right(rest, 6.0F);
+    const Rect label = take_right(rest, std::ceil(ui.width(name)));
+    take_right(rest, 14.0F);
+    if (rest.empty()) return;  // no part of it without the other
+    ui.number(name, number, quantity,
+              fmt::format("{} | /last_step/{}", twin_of_run(workbench, "inspect"), name),
+              {.face = Face::kNumber, .color = ui.theme().soft_ink});
+    ui.text(label, name, {.color = ui.theme().soft_ink});
+  };
+  draw("loss", {last.loss, Unit::kPlain});
+  draw("step", {static_cast<double>(last.step), Unit::kCount});
+}
+
 }  // namespace
 
 void draw_menu_bar(Ui& ui, Workbench& workbench, const Rect& rect) {
@@ -152,11 +174,7 @@ void draw_status_bar(Ui& ui, Workbench& workbench, const Rect& rect) {
              .fit = Fit::kEnd});
     return;
   }
-  const RunData* run = workbench.run();
-  if (run == nullptr || run->metrics().steps.empty()) return;
-  const StepRecord& last = run->metrics().steps.back();
-  ui.text(rest, fmt::format("step {}  loss {:.4f}", last.step, last.loss),
-          {.color = ui.theme().soft_ink, .align = Align::kRight, .fit = Fit::kEnd});
+  draw_last_step(ui, workbench, rest);
 }
 
 }  // namespace trainscope::gui

@@ -205,7 +205,8 @@ int check_inspector(WindowDriver& window, Twins& twins) {
 int check_run(const std::filesystem::path& run) {
   WindowDriver window(run);
   Twins twins;
-  int paired = 0;
+  int paired = check_numbers(window, *panel_named("overview"), twins, "status/");
+  CHECK(paired == 2);  // the last step and its loss
   window.workbench().request("select call:3");
   const auto look_at = [&](std::string_view id) {
     INFO(id);
