@@ -27,7 +27,7 @@ using test::on_all_pages;
 using test::WindowDriver;
 using trainscope::test::TemporaryFolder;
 
-constexpr std::string_view kBoxes[] = {"palette", "help", "tour",       "settings", "welcome",
+constexpr std::string_view kBoxes[] = {"palette", "help",  "tour",       "settings", "welcome",
                                        "open",    "notes", "open_model", "layouts"};
 
 void show(WindowDriver& window, std::string_view panel) {

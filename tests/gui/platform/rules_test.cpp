@@ -13,7 +13,7 @@
 #include "engine/bundle/plan_moment.h"
 #include "engine/core/file.h"
 #include "gui/app/commands.h"
-#include "gui/panels/graph_state.h"
+#include "gui/panels/graph/graph_state.h"
 #include "gui/panels/panels.h"
 #include "gui/views/model_nodes.h"
 #include "profiler/analysis/breakdown.h"
