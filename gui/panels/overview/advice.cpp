@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "engine/core/text.h"
 #include "gui/budget/child_process.h"
 #include "gui/ui/controls.h"
 
