@@ -31,15 +31,17 @@ asan() {
 # shellcheck disable=SC2317
 tsan() { cmake --preset tsan && cmake --build --preset tsan -j "$jobs" && ctest --preset tsan -j "$jobs"; }
 # What of asan and tsan is the window's, which needs none of the other tests: all of its tests without
-# a display, with ten times as many damaged runs as in ./test.sh, and its threads.
+# a display, with ten times as many damaged runs as in ./test.sh, and its threads: Budget's alone, and as
+# they are driven through the window.
 # shellcheck disable=SC2317
 window() {
   local tests=(gui_budget_test gui_data_test gui_draw_test gui_panels_test gui_platform_test gui_ui_test gui_views_test
                gui_workbench_test)
   cmake --preset asan && cmake --build --preset asan -j "$jobs" --target trainscope "${tests[@]}" &&
     TRAINSCOPE_DAMAGED_RUNS=2000 ctest --preset asan -j "$jobs" -L 'gui|processes' -E '^gui\.' &&
-    cmake --preset tsan && cmake --build --preset tsan -j "$jobs" --target trainscope gui_budget_test &&
-    ctest --preset tsan -R '^gui_budget'
+    cmake --preset tsan &&
+    cmake --build --preset tsan -j "$jobs" --target trainscope gui_budget_test gui_panels_test &&
+    ctest --preset tsan -R '^gui_(budget|panels)'
 }
 # shellcheck disable=SC2317
 tidy() { cmake --preset tidy && cmake --build --preset tidy -j "$jobs" -- -k 0; }

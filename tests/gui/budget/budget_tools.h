@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -45,7 +46,14 @@ inline const std::filesystem::path& recording(int steps, const std::vector<std::
                                     "-q",
                                     "--steps",
                                     std::to_string(steps)};
-  words.insert(words.end(), more.begin(), more.end());
+  for (std::size_t i = 0; i + 1 < more.size(); i += 2) {  // flags with their values
+    const auto flag = std::ranges::find(words, more[i]);
+    if (flag != words.end()) {
+      *(flag + 1) = more[i + 1];
+    } else {
+      words.insert(words.end(), {more[i], more[i + 1]});
+    }
+  }
   const auto [entry, is_new] = recordings.try_emplace(words);
   if (is_new) {
     entry->second = folder / std::to_string(recordings.size());

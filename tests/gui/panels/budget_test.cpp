@@ -95,7 +95,7 @@ TEST_CASE("budget panel: the slider by keys, the curve from plan to plan") {
   double before = plain;
   for (int i = 0; i < 3; ++i) {
     for (int k = 0; k < 25; ++k) panel.window.key("Left");
-    panel.window.settle();
+    panel.settle();
     CHECK(panel.number("facts/peak") < before);
     CHECK(panel.number("facts/overhead") >= panel.number("facts/certificate"));
     before = panel.number("facts/peak");
@@ -105,7 +105,7 @@ TEST_CASE("budget panel: the slider by keys, the curve from plan to plan") {
   const double least = panel.number("facts/peak");
   CHECK(least < before);
   panel.window.click("main/budget/curve");
-  panel.window.settle();
+  panel.settle();
   const double clicked = panel.number("facts/peak");
   CHECK(clicked > least);
   panel.key("Right");
@@ -188,7 +188,7 @@ TEST_CASE("budget panel: a plan along the front that is asked for before there i
     window.settle();
     BudgetWindow known(folder / "run");
     known.window.workbench().request(command);
-    known.window.settle();
+    known.settle();
     const Item* peak = window.items().find("main/budget/facts/peak");
     REQUIRE(peak != nullptr);
     CHECK(peak->number == known.number("facts/peak"));
@@ -225,7 +225,7 @@ TEST_CASE("budget panel: the command line of the plan") {
 TEST_CASE("budget panel: make it fit in 90 %, and train on: click, word, Enter, click" *
           doctest::test_suite("processes")) {
   const TemporaryFolder folder;
-  recorded_run(folder, kFirstSteps);
+  recorded_run(folder, kFirstSteps, {"--batch", "8"});
   BudgetWindow panel(folder / "run");
   const double plain = panel.number("facts/peak");
   panel.window.click("main/budget/budget");
@@ -249,7 +249,7 @@ TEST_CASE("budget panel: every command, by its name") {
   BudgetWindow panel(folder / "run");
   const auto command = [&](const char* id) {
     panel.window.workbench().request(id);
-    panel.window.settle();
+    panel.settle();
   };
   const double plain = panel.number("facts/peak");
   for (const char* level : {"1", "2", "auto", "none"}) {
@@ -309,7 +309,7 @@ TEST_CASE("budget panel: in every theme, size and scale it is whole and can be r
       panel.window.workbench().settings.theme = theme;
       panel.window.resize(screen.size);
       panel.window.rescale(screen.scale);
-      panel.window.settle();
+      panel.settle();
       CHECK(panel.item("level/auto").value == "on");
       check_looks(panel);
     }

@@ -82,7 +82,7 @@ TEST_CASE(
     if (is_budget) {
       panel.window.click("main/budget/slider");
       for (int i = 0; i < 15; ++i) panel.window.key("Left");
-      panel.window.settle();
+      panel.settle();
     }
     const double peak = panel.number("facts/peak");
     const std::vector<Rectangle> drawn = rectangles_of(shown_plan(panel).map);
@@ -120,7 +120,7 @@ TEST_CASE("budget panel: a worker that is killed leaves a line, one that is stop
     return !workers.empty();
   }));
   for (const pid_t worker : workers) ::kill(worker, SIGKILL);
-  panel.window.settle();
+  panel.settle();
   const auto texts = [&] {
     std::string all;
     for (const Item& item : panel.window.items().items()) all += item.label + "\n";
@@ -164,11 +164,11 @@ TEST_CASE("budget panel: a worker that ends while another panel is shown is told
   BudgetWindow panel(folder / "run");
   panel.window.click("main/budget/run");
   panel.window.app().show_only("kernels");
-  panel.window.settle();
+  panel.settle();
   CHECK(panel.window.workbench().notice.text.find("The worker has ended") != std::string::npos);
   CHECK(children().empty());
   panel.window.app().show_only("budget");
-  panel.window.settle();
+  panel.settle();
   CHECK(panel.item("run").enabled);
   CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
 }
