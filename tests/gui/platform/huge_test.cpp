@@ -243,7 +243,7 @@ TEST_CASE("huge runs: two million steps of metrics") {
                    step, 5.0 / static_cast<double>(step));
   }
   write_bytes(run.path() / "metrics.jsonl", fmt::to_string(lines));
-  const MemoryLimit limit(kGiB);
+  const MemoryLimit limit(2 * kGiB);
   WindowDriver window(run.path());
   CHECK(window.items().find("main/overview/card/steps")->number == static_cast<double>(kSteps));
   look_at_all(window);
