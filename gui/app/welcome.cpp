@@ -66,9 +66,15 @@ void draw_welcome(Ui& ui, Workbench& workbench, const Rect& window) {
                               "of runs; or drop one on the window.",
                               {.color = ui.theme().soft_ink}));
   take_top(rest, 12.0F);
-  Rect buttons = take_top(rest, ui.row_height() + 8.0F);
+  const float height = ui.row_height() + 8.0F;
+  Rect buttons = take_top(rest, height);
   const auto choice = [&](std::string_view name, std::string_view label, const ButtonLook& look) {
-    const bool pressed = button(ui, name, take_left(buttons, button_width(ui, label)), label, look);
+    const float width = button_width(ui, label);
+    if (width > buttons.width) {  // of large text: a row more
+      take_top(rest, 8.0F);
+      buttons = take_top(rest, height);
+    }
+    const bool pressed = button(ui, name, take_left(buttons, width), label, look);
     take_left(buttons, 8.0F);
     return pressed;
   };

@@ -207,16 +207,16 @@ TEST_CASE("rules: many layouts with long names, in their box and in the menu") {
     settings
         .saved_layouts[fmt::format("{} a layout of a very long name, for a small screen", i)] = {};
   }
-  for (const Screen& screen : kScreens) {
-    WindowDriver window(test::plain_run().folder(), settings,
-                        {.size = screen.logical, .scale = screen.scale});
-    REQUIRE(run_command(window.workbench(), "view.layouts"));
-    window.step(2);
-    CHECK(all_faults(window) == "");
-    window.key("Esc");
-    REQUIRE(window.click("menu/View"));
-    window.step();
-    CHECK(all_faults(window) == "");
+  for (const test::Screen& screen : test::kScreens) {
+    test::in_look(test::plain_run().folder(), settings, screen, [](WindowDriver& window) {
+      REQUIRE(run_command(window.workbench(), "view.layouts"));
+      window.step(2);
+      CHECK(all_faults(window) == "");
+      window.key("Esc");
+      REQUIRE(window.click("menu/View"));
+      window.step();
+      CHECK(all_faults(window) == "");
+    });
   }
 }
 
