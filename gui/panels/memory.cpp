@@ -33,6 +33,8 @@ void update_memory(MemoryState& state, Workbench& workbench) {
     if (!same_plan) {
       state.range = whole_range(state.map);
       state.cursor = state.map.peak_time;
+      state.gaps.clear();
+      state.chosen_gap = kNoRow;
     }
   }
   const Selection& selection = workbench.selection();

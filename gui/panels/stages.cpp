@@ -240,7 +240,7 @@ void draw_misses(Ui& ui, Workbench& workbench, StagesState& state, const Rect& r
                fmt::format("{}\n{}", miss.record->reason, fmt::join(miss.record->nodes, "\n")));
   }
   if (response.clicked) show_stage(workbench, misses[*response.clicked].stage);
-  if (response.activated) workbench.request("go.graph");
+  if (response.activated) workbench.request("panel graph");
 }
 
 void draw_stage_list(Ui& ui, Workbench& workbench, StagesState& state, StageChoice& choice,
@@ -270,7 +270,7 @@ void draw_stage_list(Ui& ui, Workbench& workbench, StagesState& state, StageChoi
       show_stage(workbench, stage);
     }
   }
-  if (response.activated) workbench.request("go.graph");
+  if (response.activated) workbench.request("panel graph");
 }
 
 // The numbers alone, where there is no room for names; the shown one is always seen.

@@ -122,7 +122,12 @@ float Ui::paragraph(const Rect& rect, std::string_view text, const TextLook& loo
       }
       if (y + line <= bottom) {
         const bool is_last = look.fit != Fit::kWhole && y + 2.0F * line > bottom;
-        this->text({rect.x, y, rect.width, line}, is_last ? rest : rest.substr(0, length), look);
+        const bool more_lines = is_last && !text.empty();
+        this->text({rect.x, y, rect.width, line},
+                   more_lines ? std::string(rest) + " …"
+                   : is_last  ? rest
+                              : rest.substr(0, length),
+                   look);
         drawn_to = y + line;
       }
       y += line;

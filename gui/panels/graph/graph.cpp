@@ -187,16 +187,16 @@ void collapse_or_open_all(Workbench& workbench) {
 
 void fit_graph(Workbench& workbench) { workbench.state<GraphState>().fits = true; }
 
-// The one after that whose node is selected.
+// The one after that which was gone to last, as long as its node is selected.
 void go_to_near_miss(Workbench& workbench) {
   auto& state = workbench.state<GraphState>();
   if (!update_graph(state, workbench)) return;
   const std::vector<NearMissGroup>& misses = state.near_misses;
   if (misses.empty()) return workbench.tell("The pass of this stage has no near miss");
-  const auto now = std::ranges::find(misses, selected_place(state, workbench),
-                                     [](const NearMissGroup& miss) { return miss.places.front(); });
-  const auto next = now == misses.end() ? 0 : static_cast<std::size_t>(now - misses.begin()) + 1;
-  select_near_miss(state, workbench, next % misses.size());
+  const bool goes_on = state.near_miss < misses.size() &&
+                       misses[state.near_miss].places.front() == selected_place(state, workbench);
+  state.near_miss = goes_on ? (state.near_miss + 1) % misses.size() : 0;
+  select_near_miss(state, workbench, state.near_miss);
 }
 
 constexpr AppCommand kGraphCommands[] = {

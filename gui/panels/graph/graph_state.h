@@ -54,6 +54,7 @@ struct GraphState {
   StageChanges changes = {};
   TableState change_table = {.sorted_by = 0, .descending = false};
   std::vector<NearMissGroup> near_misses = {};  // of the stage's pass
+  std::size_t near_miss = 0;                    // the one that was gone to last
 
   GraphCamera camera = {};
   bool fits = false;   // the camera shall show all of it in the next frame

@@ -25,8 +25,15 @@ constexpr float kLineGap = 2.0F;
 
 void start_advice(AdviceState::OfRun& of_run, const RunData& run) {
   std::vector<std::string> words = {"advise", run.path().string()};
-  for (std::string& word : words_of(run.sizes())) words.push_back(std::move(word));
+  if (run.kind() == SourceKind::kModel) {
+    for (std::string& word : words_of(run.sizes())) words.push_back(std::move(word));
+  }
   of_run.process = std::make_unique<JsonProcess>(trainscope_program(), words);
+  of_run.seen = run.version();
+}
+
+bool is_under_way(const AdviceState::OfRun& of_run) {
+  return of_run.process != nullptr && of_run.process->phase() == JsonProcess::Phase::kRunning;
 }
 
 bool file_exists(const std::string& file) {
@@ -168,20 +175,31 @@ const JsonProcess* AdviceState::process_of(const RunData* run) const {
 
 void ask_for_advice(Workbench& workbench) {
   const RunData& run = *workbench.run();
-  start_advice(workbench.state<AdviceState>().runs[&run], run);
+  AdviceState::OfRun& of_run = workbench.state<AdviceState>().runs[&run];
+  start_advice(of_run, run);
+  of_run.is_wanted = true;
 }
 
 void look_for_advice(Workbench& workbench) {
   const RunData& run = *workbench.run();
-  AdviceState::OfRun& of_run = workbench.state<AdviceState>().runs[&run];
-  if (of_run.process == nullptr && workbench.works_ahead && of_run.seen != run.version()) {
-    of_run.seen = run.version();
+  auto& runs = workbench.state<AdviceState>().runs;
+  AdviceState::OfRun& of_run = runs[&run];
+  bool is_any_under_way = false;
+  for (auto& [each, of_each] : runs) {
+    if (of_each.process != nullptr) of_each.process->poll();
+    is_any_under_way = is_any_under_way || is_under_way(of_each);
+  }
+  // One after the other: calls are timed. What an answer is of may be another step by now.
+  if (workbench.works_ahead && !is_any_under_way && of_run.seen != run.version()) {
     const bool has_step = run.has_memory_plan() && has_model_file(run);
     if (has_step && !is_being_trained(run)) start_advice(of_run, run);
+    of_run.seen = run.version();
   }
-  if (of_run.process == nullptr) return;
-  of_run.process->poll();
-  if (of_run.process->phase() == JsonProcess::Phase::kRunning) workbench.under_way = true;
+  if (is_under_way(of_run) || is_any_under_way) workbench.under_way = true;
+  const bool has_failed =
+      of_run.process != nullptr && of_run.process->phase() == JsonProcess::Phase::kFailed;
+  if (has_failed && of_run.is_wanted) workbench.complain(of_run.process->fault());
+  if (!is_under_way(of_run)) of_run.is_wanted = false;
 }
 
 float advice_lines_height(const Ui& ui, Workbench& workbench, float room) {

@@ -31,7 +31,9 @@ class Training:
         command = [program(build), *before, "train", MODELS / model / "model.onnx", "--data", "synthetic",
                    "--seed", 3, "--device", device, "--steps", steps, "--validation", "none",
                    "--run-dir", folder / "run", *words, "--json"]
-        self.result = json.loads(call(command, TRAINSCOPE_SIMULATED_REPORT=folder / "report", **environment))
+        if not before:  # several processes would write one file
+            environment["TRAINSCOPE_SIMULATED_REPORT"] = folder / "report"
+        self.result = json.loads(call(command, **environment))
         with open(folder / "run/metrics.csv", encoding="utf-8") as file:
             self.losses = [row["loss"] for row in csv.DictReader(file) if row["kind"] == "step"]
         report = folder / "report"

@@ -13,7 +13,8 @@ namespace trainscope::simulated {
 enum class MemoryKind : std::uint8_t { kPageable, kPinned, kDevice };
 
 // Device memory holds NaN in every float format until something writes it. The host's accesses end
-// the process with a segmentation fault, as do those beyond the end of a block, by anyone.
+// the process with a segmentation fault, as do those beyond the end of a block, rounded up to 256
+// bytes, by anyone.
 class Memory {
  public:
   // Null where there is not as much.

@@ -16,10 +16,7 @@ std::uint64_t number_of(const char* variable) {
 
 }  // namespace
 
-Runtime::Runtime()
-    : seed(number_of("TRAINSCOPE_SIMULATED_SEED")),
-      skipped_wait(static_cast<std::int64_t>(number_of("TRAINSCOPE_SIMULATED_SKIP"))),
-      streams(seed) {}
+Runtime::Runtime() : seed(number_of("TRAINSCOPE_SIMULATED_SEED")), streams(seed) {}
 
 Runtime::~Runtime() {
   const char* path = std::getenv("TRAINSCOPE_SIMULATED_REPORT");

@@ -26,15 +26,13 @@ struct Counts {
 };
 
 // TRAINSCOPE_SIMULATED_SEED: 0, the default, runs all work as late as is allowed; another number
-// tells when and in which order. TRAINSCOPE_SIMULATED_SKIP: the number, from 1, of a wait of a
-// stream for an event that is left out. TRAINSCOPE_SIMULATED_REPORT: a file for the counts, as
-// JSON, when the process ends.
+// tells when and in which order. TRAINSCOPE_SIMULATED_REPORT: a file for the counts, as JSON, when
+// the process ends.
 struct Runtime {
   Runtime();
   ~Runtime();
 
   const std::uint64_t seed;
-  const std::int64_t skipped_wait;
   Memory memory;
   Streams streams;
   Counts counts;

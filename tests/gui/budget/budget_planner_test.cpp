@@ -70,8 +70,8 @@ TEST_CASE("budget planner: the point of a budget is there when it is asked for, 
   const auto front = planner.state()->front;
   REQUIRE(front->size() > 2);
   CHECK_FALSE(planner.state()->point.has_value());
-  for (const TradePoint& each : *front) {
-    const std::int64_t bytes = each.arena_bytes + 1;
+  for (std::size_t i = 0; i < front->size(); i += front->size() / 3) {
+    const std::int64_t bytes = (*front)[i].arena_bytes + 1;
     const std::uint64_t id = planner.ask(budget(bytes));
     const auto asked = planner.state();
     REQUIRE(asked->point.has_value());

@@ -243,7 +243,7 @@ TEST_CASE("budget panel: make it fit in 90 %, and train on: click, word, Enter, 
   CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
 }
 
-TEST_CASE("budget panel: every command, by its name") {
+TEST_CASE("budget panel: every command, by its name" * doctest::test_suite("processes")) {
   const TemporaryFolder folder;
   recorded_run(folder, kFirstSteps);
   BudgetWindow panel(folder / "run");

@@ -32,6 +32,7 @@ struct BudgetWindow {
       window.settle();
       if (!window.workbench().under_way) return;
     }
+    FAIL("something is still under way");
   }
 
   const Item* find(const std::string& name) {

@@ -40,6 +40,7 @@ class MissedWindow : public WindowDriver {
   explicit MissedWindow(const Headless::Look& look = {})
       : WindowDriver(missed_run().folder(), {}, look) {
     app().show_only("graph");
+    workbench().settings.reduced_motion = true;  // nodes are in their places at once
     run("select stage:" + std::string(kStage));
     run("graph.fit");
     settle();

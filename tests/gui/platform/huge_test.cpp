@@ -229,6 +229,8 @@ TEST_CASE("huge runs: two million steps whose last one alone has calls") {
   const MemoryLimit limit(kGiB);
   WindowDriver window(run.path());
   look_at_all(window);
+  CHECK(window.workbench().run()->message(Topic::kProfile).text.find("too many to look at") !=
+        std::string::npos);
 }
 
 TEST_CASE("huge runs: two million steps of metrics") {

@@ -186,6 +186,8 @@ TEST_CASE("rules: help of each panel, the keys and the glossary, to their ends")
 TEST_CASE("rules: boxes over the window, the tour step by step, the palette with what it finds") {
   in_all_looks(test::text_run().folder(), [](WindowDriver& window) {
     check_boxes(window);
+    show_box(window, "help.panel");
+    CHECK(all_faults(window) == "");
     window.workbench().complain("no run or model: /nowhere/at/all, which was to be opened");
     show_box(window, "file.welcome");
     CHECK(all_faults(window) == "");
