@@ -196,10 +196,7 @@ const char* cublasLtGetStatusName(cublasStatus_t status) {
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
                                         cudaDataType_t scale) {
-  auto* made = new Desc();
-  made->compute = compute;
-  made->scale = scale;
-  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(made);
+  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc{.compute = compute, .scale = scale});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
@@ -227,12 +224,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t object,
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
                                           std::uint64_t rows, std::uint64_t columns,
                                           std::int64_t leading) {
-  auto* made = new Layout();
-  made->type = type;
-  made->rows = rows;
-  made->columns = columns;
-  made->leading = leading;
-  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(made);
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(
+      new Layout{.type = type, .rows = rows, .columns = columns, .leading = leading});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {

@@ -61,7 +61,8 @@ TEST_CASE("budget planner: of many requests the newest is answered, as the step 
         places_of(view_of(*alone.plan(budget(least), {}).record)));
 }
 
-TEST_CASE("budget planner: the point of a budget is there when it is asked for, then bettered") {
+TEST_CASE("budget planner: the point of a budget is there when it is asked for, then bettered" *
+          doctest::test_suite("long")) {
   const TemporaryFolder folder;
   const RunReader run = recorded_run(folder, 1);
   BudgetPlanner planner([&] { return planned_step(run); });
@@ -132,7 +133,7 @@ TEST_CASE("budget planner: what cannot be opened is said") {
   CHECK_FALSE(refused.state()->planning);
 }
 
-TEST_CASE("budget planner: it may go away at any time") {
+TEST_CASE("budget planner: it may go away at any time" * doctest::test_suite("long")) {
   const TemporaryFolder folder;
   const RunReader run = recorded_run(folder, 1);
   for (int moment = 0; moment < 20; ++moment) {

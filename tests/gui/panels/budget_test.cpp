@@ -83,7 +83,8 @@ TEST_CASE("budget panel: a run whose options have no threads is planned for thos
   CHECK(check_numbers(panel) == 2);
 }
 
-TEST_CASE("budget panel: the slider by keys, the curve from plan to plan") {
+TEST_CASE("budget panel: the slider by keys, the curve from plan to plan" *
+          doctest::test_suite("long")) {
   const TemporaryFolder folder;
   recorded_run(folder, 1);
   BudgetWindow panel(folder / "run");
@@ -157,7 +158,8 @@ TEST_CASE("budget panel: arrows choose a value, Enter pins it") {
   check_looks(panel);
 }
 
-TEST_CASE("budget panel: what no plan fits is offered the least that one does") {
+TEST_CASE("budget panel: what no plan fits is offered the least that one does" *
+          doctest::test_suite("long")) {
   const TemporaryFolder folder;
   recorded_run(folder, 1);
   BudgetWindow panel(folder / "run");
@@ -175,7 +177,8 @@ TEST_CASE("budget panel: what no plan fits is offered the least that one does") 
   CHECK(panel.item("run").enabled);
 }
 
-TEST_CASE("budget panel: a plan along the front that is asked for before there is one") {
+TEST_CASE("budget panel: a plan along the front that is asked for before there is one" *
+          doctest::test_suite("long")) {
   const TemporaryFolder folder;
   recorded_run(folder, 1);
   for (const char* command : {"budget.less", "budget.least"}) {
