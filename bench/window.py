@@ -103,8 +103,8 @@ def main():
           f"{p['anonymous_bytes'] / 1e6:.1f}", f"{150 + 0.3 * p['run_bytes'] / 1e6:.1f}",
           "yes" if p["seconds"] < limit and p["anonymous_bytes"] < 150e6 + 0.3 * p["run_bytes"] else "NO"]
          for what, (limit, p) in pictures.items()])
-    body += ("\nBudget of GPT-2 355M, 8 x 1024 tokens (points of the curve within 10 ms, what a search makes of "
-             "them within 50, rectangles of the draft within 400):\n\n"
+    body += ("\nBudget of GPT-2 355M, 8 x 1024 tokens (points of the curve, and what a search makes of them, "
+             "within 10 ms, rectangles of the draft within 400):\n\n"
              + measure.table(list(budget), [list(budget.values())]))
     facts = {"views": views, "frames": frames, "budget": budget,
              "pictures": {what: p for what, (_, p) in pictures.items()}}

@@ -10,7 +10,7 @@ if [[ $# -ne 1 ]]; then
 fi
 shot() { "$trainscope" shot "$1" --panel window "${@:3}" -o "$root/docs/images/$2"; }
 
-shot "$1" window.png --exec go.overview --select /h.2/mlp/c_fc
+shot "$1" window.png --exec go.overview --exec overview.advise --select /h.2/mlp/c_fc
 shot "$1" window-memory.png --exec go.memory --select /h.2/mlp/c_fc
 "$trainscope" shot "$1" --panel budget --exec budget.1 -o "$root/docs/images/window-budget.png"
 shot "$1" window-kernels.png --exec go.kernels --select /h.2/mlp/c_fc
