@@ -131,7 +131,7 @@ void draw_lever(Ui& ui, Workbench& workbench, Rect row, const Json& lever, std::
   draw_lever_numbers(ui, workbench, line, lever, i);
   const Rect cost = is_one_line ? take_right(line, std::floor(line.width * 0.5F)) : row;
   ui.text(line, name, {.face = Face::kBold, .fit = Fit::kEnd});
-  ui.text(cost, "costs " + lever.at("cost").as_string(),
+  ui.text(cost, "cost: " + lever.at("cost").as_string(),
           {.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kEnd});
   if (pressed.clicked) take_lever(workbench, lever);
 }
