@@ -17,9 +17,14 @@ some steps), one stopped while the other runs: a machine that is another one eve
 one is, is so for both. In busy a run stops between two calls, none is lengthened by a turn that ends.
 Which begins alternates. With --runs each side of a pair has several short runs, each made beside
 one of the other's, which `compare` takes pair by pair where they are six or more.
+
+Twenty pairs of w3 take hours. With --keep FILE the rows of busy are in FILE, with day, commit and machine,
+as soon as each is there; started again, busy makes the pairs that FILE lacks.
 """
 import argparse
+import collections
 import contextlib
+import datetime
 import json
 import os
 import shutil
@@ -68,9 +73,12 @@ def arguments():
     parser.add_argument("--runs", type=int, default=1, help="of a side, in alarms and busy")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--name", help="of the files: DATE-NAME.md; default: profiler-WHAT")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON of the pairs of busy that are made")
     parser.add_argument("--build", type=Path, default=measure.ROOT / "build/release")
     parser.add_argument("--out", type=Path, default=measure.RESULTS)
     options = parser.parse_args()
+    if options.keep and options.what != "busy":
+        parser.error("--keep is of busy alone")
     options.workloads = options.workloads or (["w1-sgd", "w3"] if options.what == "cost"
                                               else list(WORKLOADS))
     options.pairs = options.pairs or (10 if options.what == "cost" else 20)
@@ -260,20 +268,52 @@ def judged(rows):
             "holds": found == len(rows) and wrong <= MOST_WRONG * len(rows)}
 
 
+class KeptRows:
+    """The rows of a workload that were measured so far: in a file, if one is given, and of any session."""
+
+    def __init__(self, path, workload):
+        self.path, self.workload, self.all = path, workload, {}
+        if path is not None and path.exists():
+            self.all = json.loads(path.read_text("utf-8"))
+        self.rows = self.all.setdefault(workload, [])
+
+    def add(self, row):
+        where = measure.machine()
+        self.rows.append({**row, "date": f"{datetime.date.today():%Y-%m-%d}", "commit": measure.commit(),
+                          "machine": f"{where['cpu']} (family {where['family']}, model {where['model']})"})
+        if self.path is not None:
+            whole = self.path.with_name(self.path.name + ".new")
+            whole.write_text(json.dumps(self.all, indent=1) + "\n", "utf-8")
+            whole.replace(self.path)
+
+
 def busy(runs, pairs):
-    slowed = runs.slowed()
-    rows = []
-    for pair in range(pairs):
+    kept = KeptRows(runs.options.keep, runs.workload)
+    slowed = runs.slowed() if len(kept.rows) < pairs else []
+    for pair in range(len(kept.rows), pairs):
         by, name = slowed[pair % len(slowed)]
         a, b, again = alike_sides(runs, pair, lambda: runs.start(slow_op=name),
                                    lambda: runs.start(slow_op=name, share=SLOWED_BY))
         facts = runs.compared(a, b, by)
         row = next(each for each in facts["rows"] if each["name"] == name)
-        rows.append({"pair": pair, "by": by, "op": name, "named": facts["changed"],
-                     "change": row["change"], "again": again})
+        kept.add({"pair": pair, "by": by, "op": name, "named": facts["changed"],
+                  "change": row["change"], "again": again})
         tell(runs, pair, f"{name} slowed, named {', '.join(facts['changed']) or 'nothing'}; "
                          f"made again {again} times")
-    return {"workload": runs.workload, "pairs": pairs, "ops": slowed, "rows": rows, **judged(rows)}
+    rows = kept.rows[:pairs]
+    return {"workload": runs.workload, "pairs": pairs, "ops": slowed_of(rows), "rows": rows, **judged(rows)}
+
+
+def slowed_of(rows):
+    """(by, name) of what was slowed in the rows, in their order."""
+    return list(dict.fromkeys((row["by"], row["op"]) for row in rows))
+
+
+def made_when(rows):
+    """A line for each day, commit and machine: how many of the pairs it made."""
+    made = collections.Counter((row["date"], row["commit"], row["machine"]) for row in rows)
+    return "".join(f"\n- {count} pairs: {date}, commit {commit}, {where}"
+                   for (date, commit, where), count in made.items())
 
 
 def body_of(what, results):
@@ -301,8 +341,10 @@ def body_of(what, results):
         rows.append([result["workload"], "all of them", result["pairs"], "", result["found"],
                      result["wrong"], sum(r["again"] for r in result["rows"]),
                      "yes" if result["holds"] else "NO"])
+    sessions = "".join(f"\n{result['workload']}:\n{made_when(result['rows'])}\n" for result in results)
     return measure.table(["workload", "slowed by 10 %", "pairs", "median change found", "named",
-                          "other rows named", "made again", "each named, one other of 20"], rows)
+                          "other rows named", "made again", "each named, one other of 20"],
+                         rows) + sessions
 
 
 def main():

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """bench/profiler_pairs.py: what it says of ops that were slowed, and of rows named beside them."""
 import sys
+import tempfile
+import types
 import unittest
 from pathlib import Path
 
@@ -26,6 +28,26 @@ class Judged(unittest.TestCase):
         for named in ([("Relu", "Gemm")] * 2, [("Relu", "Add", "Gemm")], [("Gemm", "Relu")] * 20):
             self.assertFalse(profiler_pairs.judged(pairs(20, *named))["holds"], named)
         self.assertFalse(profiler_pairs.judged(pairs(10, ("Relu", "Gemm")))["holds"])
+
+
+class Kept(unittest.TestCase):
+    def test_rows_are_there_for_the_next_start(self):
+        row = {"by": "op", "op": "MatMul", "named": ["MatMul"], "change": 0.1, "again": 0}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows.json"
+            profiler_pairs.KeptRows(path, "w3").add({"pair": 0, **row})
+            profiler_pairs.KeptRows(path, "lenet").add({"pair": 0, **row, "op": "Conv"})
+            kept = profiler_pairs.KeptRows(path, "w3")
+            kept.add({"pair": 1, **row})
+            self.assertEqual([each["pair"] for each in profiler_pairs.KeptRows(path, "w3").rows], [0, 1])
+            self.assertEqual(profiler_pairs.slowed_of(kept.rows), [("op", "MatMul")])
+            self.assertIn("2 pairs: ", profiler_pairs.made_when(kept.rows))
+            # Nothing is left to be made: no program is asked for.
+            runs = types.SimpleNamespace(options=types.SimpleNamespace(keep=path), workload="w3")
+            result = profiler_pairs.busy(runs, 2)
+            self.assertEqual((result["found"], result["wrong"]), (2, 0))
+            self.assertIn("| w3 | op `MatMul` | 2 | +10.0% | 2 | 0 | 0 |",
+                          profiler_pairs.body_of("busy", [result]))
 
 
 if __name__ == "__main__":
