@@ -7,8 +7,6 @@
 
 namespace trainscope::cpu {
 
-inline constexpr std::int64_t kGruGates = 3;
-
 // The gates z, r and g (ONNX's h) of one sequence at one step, each from the same unit on: they lie
 // H apart. Behind them, where the reset gate scales it, the product h R' (and R's bias) of g; in
 // the gradient the gradient of that product.
@@ -22,10 +20,5 @@ struct GruRow {
   GruRow(T* first, std::int64_t hidden)
       : z(first), r(first + hidden), g(first + 2 * hidden), product(first + 3 * hidden) {}
 };
-
-// Blocks of H units that are kept, of a step.
-inline std::int64_t gru_blocks(const RecurrentParams& params) {
-  return kGruGates + (params.linear_before_reset ? 1 : 0);
-}
 
 }  // namespace trainscope::cpu

@@ -7,9 +7,6 @@
 
 namespace trainscope::cpu {
 
-inline constexpr std::int64_t kLstmGates = 4;
-inline constexpr std::int64_t kLstmSaved = 5;  // the gates and the cell, each of H units
-
 // The gates i, o, f and g (ONNX's c) of one sequence at one step, then its cell after it, each from
 // the same unit on: they lie H apart.
 template <typename T>

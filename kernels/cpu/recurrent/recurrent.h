@@ -1,5 +1,5 @@
-// What the kernels of RNN, LSTM and GRU share: sizes, the order of steps, which units a thread
-// computes, the GEMMs of all steps and of one.
+// What the kernels of RNN, LSTM and GRU share: which units a thread computes, the GEMMs of all
+// steps and of one.
 #pragma once
 
 #include <algorithm>
@@ -9,49 +9,15 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "kernels/api/kernel.h"
+#include "kernels/api/recurrent_layout.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/panel_gemm.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/rounding.h"
 
 namespace trainscope::cpu {
-
-// The inputs of all three ops, from X on; an LSTM has the last two.
-enum RecurrentInput : std::size_t {
-  kSteps,         // X [T, N, D]
-  kInputWeights,  // W [directions, gates * H, D]
-  kRecurrence,    // R [directions, gates * H, H]
-  kBias,          // B [directions, 2 * gates * H], of W and of R
-  kLengths,       // [N], i64: steps of each sequence that count
-  kFirstHidden,   // [directions, N, H]
-  kFirstCell,     // [directions, N, H]
-  kPeepholes,     // P [directions, 3 * H]
-};
-
-struct RecurrentSizes {
-  std::int64_t directions = 0;
-  std::int64_t time = 0;    // T
-  std::int64_t batch = 0;   // N
-  std::int64_t width = 0;   // D, of X
-  std::int64_t hidden = 0;  // H, units
-
-  std::int64_t rows() const { return time * batch; }
-  std::int64_t states() const { return batch * hidden; }  // elements of a state of one direction
-};
-
-// `inputs` begin with X.
-inline RecurrentSizes recurrent_sizes(std::span<const TensorView> inputs) {
-  const Shape& x = inputs[kSteps].shape();
-  const Shape& r = inputs[kRecurrence].shape();
-  return {.directions = r[0], .time = x[0], .batch = x[1], .width = x[2], .hidden = r[2]};
-}
-
-inline const RecurrentParams& recurrent_params(const Params& params) {
-  return std::get<RecurrentParams>(params);
-}
 
 inline bool is_present(std::span<const TensorView> views, std::size_t i) {
   return i < views.size() && views[i].present;
@@ -60,34 +26,6 @@ inline bool is_present(std::span<const TensorView> views, std::size_t i) {
 template <typename T>
 T* optional_data(std::span<const TensorView> views, std::size_t i) {
   return is_present(views, i) ? views[i].as<T>() : nullptr;
-}
-
-// In which order the steps of a direction come, and which of them a sequence has.
-class StepOrder {
- public:
-  StepOrder(std::int64_t time, bool reverse, const std::int64_t* lengths)
-      : time_(time), reverse_(reverse), lengths_(lengths) {}
-
-  // Time of step k, and the step at a time.
-  std::int64_t at(std::int64_t k) const { return reverse_ ? time_ - 1 - k : k; }
-  std::int64_t step_at(std::int64_t t) const { return at(t); }
-  bool is_reverse() const { return reverse_; }
-  bool counts(std::int64_t t, std::int64_t n) const {
-    return lengths_ == nullptr || t < lengths_[n];
-  }
-  // Whether sequence n has a step before step k.
-  bool has_before(std::int64_t k, std::int64_t n) const { return k > 0 && counts(at(k - 1), n); }
-
- private:
-  std::int64_t time_;
-  bool reverse_;
-  const std::int64_t* lengths_;
-};
-
-inline StepOrder step_order(const Params& params, std::span<const TensorView> inputs,
-                            std::int64_t direction) {
-  const bool reverse = direction == 1 || recurrent_params(params).reverse;
-  return {inputs[kSteps].shape()[0], reverse, optional_data<const std::int64_t>(inputs, kLengths)};
 }
 
 // A length that no sequence can have fails the call, whose results then are of no use.
@@ -102,24 +40,6 @@ inline void check_lengths(const RunArgs& args, std::span<const TensorView> input
     return;
   }
 }
-
-// Memory of a call, taken piece by piece; without a begin only the bytes are counted.
-class RecurrentWorkspace {
- public:
-  explicit RecurrentWorkspace(void* begin = nullptr) : begin_(static_cast<std::byte*>(begin)) {}
-
-  template <typename T>
-  T* take(std::int64_t elements) {
-    std::byte* taken = begin_ == nullptr ? nullptr : begin_ + bytes_;
-    bytes_ += round_up(static_cast<std::size_t>(elements) * sizeof(T), 64);
-    return reinterpret_cast<T*>(taken);
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::byte* begin_;
-  std::size_t bytes_ = 0;
-};
 
 // What a kernel keeps of its preparation: the plan, and the bytes of the buffers that it needs.
 template <class Buffers, class Plan>

@@ -9,17 +9,6 @@
 
 namespace trainscope::cpu {
 
-// The outputs of all three gradients; an LSTM has the last two.
-enum RecurrentGradient : std::size_t {
-  kDSteps,
-  kDInputWeights,
-  kDRecurrence,
-  kDBias,
-  kDFirstHidden,
-  kDFirstCell,
-  kDPeepholes,
-};
-
 // The GEMMs over all steps of a cell whose gates, `columns` together, are all of W and of R.
 template <typename T>
 struct GradientPlan {
