@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 MODELS = Path(__file__).resolve().parents[2] / "data/models"
-NAMES = ("gpt2", "bert", "resnet18")
+NAMES = ("gpt2", "bert", "resnet18", "lstm")
+VERIFIED = (*NAMES, "gru", "rnn")
 STEPS = 20
 # Of the loss of a step, against that of the CPU's own kernels.
 FURTHEST = 2e-4
@@ -56,7 +57,7 @@ def expect(what, is_so, detail=""):
 
 def verified(build, _):
     """PyTorch's numbers, within the limits that the CPU's kernels have."""
-    for name in NAMES:
+    for name in VERIFIED:
         result = json.loads(call([program(build), "verify", MODELS / name, "--device", "cuda", "--json"]))
         rows = [row for reference in result["references"] for row in reference["rows"]]
         expect(f"{name}: verify", len(rows) > 0 and all(row["ok"] for row in rows), f"{len(rows)} rows")
