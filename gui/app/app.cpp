@@ -23,6 +23,7 @@ void App::frame(Canvas& canvas, double seconds) {
   items_.begin_frame();
   Input input = queue_.next(seconds);
   Ui ui(canvas, theme_of(workbench_.settings.theme), input, memory_, items_);
+  open_dropped();
   workbench_.under_way = workbench_.is_opening();
   if (workbench_.under_way) workbench_.refresh();
   begin_view();
@@ -49,8 +50,13 @@ void App::start_with(std::string view, std::span<const std::string> commands) {
 }
 
 void App::drop(std::span<const char* const> paths) {
+  dropped_.insert(dropped_.end(), paths.begin(), paths.end());
+}
+
+void App::open_dropped() {
+  if (dropped_.empty()) return;
   const std::size_t first = workbench_.count();
-  for (const char* path : paths) workbench_.open(path);
+  for (const std::string& path : std::exchange(dropped_, {})) workbench_.open(path);
   if (first < workbench_.count()) workbench_.activate(first);
 }
 

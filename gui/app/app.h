@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gui/ui/ui.h"
 #include "gui/workbench/workbench.h"
@@ -28,12 +29,13 @@ class App {
 
   // What is shown once all that was opened is there: a view as `--at` has it, then commands.
   void start_with(std::string view, std::span<const std::string> commands);
-  // What was dropped on the window is opened, the first of it shown.
+  // What was dropped on the window is opened by the next frame, the first of it shown.
   void drop(std::span<const char* const> paths);
 
  private:
   void run_keys(Input& input);
   void begin_view();
+  void open_dropped();
 
   Workbench workbench_;
   InputQueue queue_;
@@ -42,6 +44,7 @@ class App {
   std::string only_;
   std::string first_view_;
   std::deque<std::string> first_commands_;
+  std::vector<std::string> dropped_;
 };
 
 }  // namespace trainscope::gui
