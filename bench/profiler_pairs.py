@@ -268,14 +268,24 @@ def judged(rows):
             "holds": found == len(rows) and wrong <= MOST_WRONG * len(rows)}
 
 
-class KeptRows:
-    """The rows of a workload that were measured so far: in a file, if one is given, and of any session."""
+class Kept:
+    """What was measured of a workload so far, by any session: ops to slow, and a row for each pair. In a
+    file, if one is given."""
 
-    def __init__(self, path, workload):
-        self.path, self.workload, self.all = path, workload, {}
+    def __init__(self, path, workload, made_with):
+        self.path, self.all = path, {}
         if path is not None and path.exists():
             self.all = json.loads(path.read_text("utf-8"))
-        self.rows = self.all.setdefault(workload, [])
+        self.own = self.all.setdefault(workload, {**made_with, "slowed": [], "rows": []})
+        self.rows = self.own["rows"]
+        other = {name: self.own[name] for name in made_with if self.own[name] != made_with[name]}
+        if other:
+            raise SystemExit(f"{path}: the pairs of {workload} that are there were made with {other}")
+
+    def slowed(self, runs):
+        if not self.own["slowed"]:
+            self.own["slowed"] = runs.slowed()
+        return self.own["slowed"]
 
     def add(self, row):
         where = measure.machine()
@@ -288,9 +298,11 @@ class KeptRows:
 
 
 def busy(runs, pairs):
-    kept = KeptRows(runs.options.keep, runs.workload)
-    slowed = runs.slowed() if len(kept.rows) < pairs else []
+    options = runs.options
+    kept = Kept(options.keep, runs.workload,
+                {"runs": options.runs, "steps": runs.steps, "threads": options.threads})
     for pair in range(len(kept.rows), pairs):
+        slowed = kept.slowed(runs)
         by, name = slowed[pair % len(slowed)]
         a, b, again = alike_sides(runs, pair, lambda: runs.start(slow_op=name),
                                    lambda: runs.start(slow_op=name, share=SLOWED_BY))

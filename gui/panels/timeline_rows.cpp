@@ -169,7 +169,7 @@ class RowsDrawer {
     if (ui_.take("Right")) step_call(1);
     if (ui_.take(",")) go_to_step(state_, workbench_, -1);
     if (ui_.take(".")) go_to_step(state_, workbench_, 1);
-    if (ui_.take("Escape") && !workbench_.selection().range.empty()) {
+    if (!workbench_.selection().range.empty() && ui_.take("Esc")) {
       Selection selection = workbench_.selection();
       selection.range = {};
       workbench_.select(selection);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/core/error.h"
 #include "gui/draw/code_points.h"
 
 namespace trainscope::gui {
@@ -253,7 +254,8 @@ bool Ui::take(const Chord& chord) {
 
 bool Ui::take(std::string_view chord_name) {
   const std::optional<Chord> chord = chord_named(chord_name);
-  return chord && take(*chord);
+  CHECK_INVARIANT(chord.has_value());
+  return take(*chord);
 }
 
 std::string Ui::take_text() { return std::exchange(input_.text, {}); }

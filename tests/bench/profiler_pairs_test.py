@@ -35,15 +35,20 @@ class Kept(unittest.TestCase):
         row = {"by": "op", "op": "MatMul", "named": ["MatMul"], "change": 0.1, "again": 0}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.json"
-            profiler_pairs.KeptRows(path, "w3").add({"pair": 0, **row})
-            profiler_pairs.KeptRows(path, "lenet").add({"pair": 0, **row, "op": "Conv"})
-            kept = profiler_pairs.KeptRows(path, "w3")
+            made_with = {"runs": 6, "steps": 8, "threads": 2}
+            profiler_pairs.Kept(path, "w3", made_with).add({"pair": 0, **row})
+            profiler_pairs.Kept(path, "lenet", made_with).add({"pair": 0, **row, "op": "Conv"})
+            kept = profiler_pairs.Kept(path, "w3", made_with)
             kept.add({"pair": 1, **row})
-            self.assertEqual([each["pair"] for each in profiler_pairs.KeptRows(path, "w3").rows], [0, 1])
+            again = profiler_pairs.Kept(path, "w3", made_with).rows
+            self.assertEqual([each["pair"] for each in again], [0, 1])
             self.assertEqual(profiler_pairs.slowed_of(kept.rows), [("op", "MatMul")])
             self.assertIn("2 pairs: ", profiler_pairs.made_when(kept.rows))
+            with self.assertRaisesRegex(SystemExit, "made with {'runs': 6}"):
+                profiler_pairs.Kept(path, "w3", {**made_with, "runs": 1})
             # Nothing is left to be made: no program is asked for.
-            runs = types.SimpleNamespace(options=types.SimpleNamespace(keep=path), workload="w3")
+            options = types.SimpleNamespace(keep=path, runs=6, threads=2)
+            runs = types.SimpleNamespace(options=options, workload="w3", steps=8)
             result = profiler_pairs.busy(runs, 2)
             self.assertEqual((result["found"], result["wrong"]), (2, 0))
             self.assertIn("| w3 | op `MatMul` | 2 | +10.0% | 2 | 0 | 0 |",

@@ -118,9 +118,10 @@ class GraphDrawer {
                                              {"Right", Direction::kRight}}};
     for (const Step& step : kSteps) {
       if (!ui_.take(step.key)) continue;
-      const std::uint32_t next = selected_ == kNoPlace
-                                     ? (state_.layout.nodes.empty() ? kNoPlace : 0U)
-                                     : neighbour_of(state_.layout, selected_, step.direction);
+      const std::uint32_t next =
+          selected_ == kNoPlace
+              ? (state_.layout.nodes.empty() ? kNoPlace : 0U)
+              : neighbour_of(state_.picture, state_.layout, selected_, step.direction);
       select_place(state_, workbench_, next);
       selected_ = selected_place(state_, workbench_);
       bring_into_view();

@@ -217,7 +217,7 @@ std::uint32_t node_at(const GraphFrame& frame, float x, float y) {
 
 namespace {
 
-// The nearest of those that lie that way; what lies aside counts three times.
+// How near a node is that lies that way, else infinity; what lies aside counts three times.
 float distance_to(const LaidNode& from, const LaidNode& to, Direction direction) {
   const float right = to.x - from.x;
   const float down = to.y - from.y;
@@ -231,19 +231,25 @@ float distance_to(const LaidNode& from, const LaidNode& to, Direction direction)
 
 }  // namespace
 
-std::uint32_t neighbour_of(const GraphLayout& layout, std::uint32_t node, Direction direction) {
+std::uint32_t neighbour_of(const GraphPicture& picture, const GraphLayout& layout,
+                           std::uint32_t node, Direction direction) {
   if (node >= layout.nodes.size()) return node;
-  const LaidNode& from = layout.nodes[node];
   std::uint32_t nearest = node;
   float least = std::numeric_limits<float>::infinity();
-  for (std::uint32_t i = 0; i < layout.nodes.size(); ++i) {
-    if (layout.is_hidden(i)) continue;
-    const float distance = distance_to(from, layout.nodes[i], direction);
+  const auto consider = [&](std::uint32_t other) {
+    if (other >= layout.nodes.size() || layout.is_hidden(other)) return;
+    const float distance = distance_to(layout.nodes[node], layout.nodes[other], direction);
     if (distance < least) {
       least = distance;
-      nearest = i;
+      nearest = other;
     }
+  };
+  for (const PictureEdge& edge : picture.edges) {
+    if (edge.from == node) consider(edge.to);
+    if (edge.to == node) consider(edge.from);
   }
+  if (nearest != node) return nearest;
+  for (std::uint32_t i = 0; i < layout.nodes.size(); ++i) consider(i);
   return nearest;
 }
 

@@ -84,9 +84,10 @@ void frame_graph(const GraphPicture& picture, const GraphLayout& layout, const G
 // The node under a point of the view; kNoPlace: none.
 std::uint32_t node_at(const GraphFrame& frame, float x, float y);
 
-// The next node when an arrow key is pressed: up and down within the column, left and right in the
-// rows beside it. `node` itself where there is none.
+// The next node when an arrow key is pressed: the nearest that lies that way among those which an
+// edge joins with `node`, else among all. `node` itself where there is none.
 enum class Direction : std::uint8_t { kUp, kDown, kLeft, kRight };
-std::uint32_t neighbour_of(const GraphLayout& layout, std::uint32_t node, Direction direction);
+std::uint32_t neighbour_of(const GraphPicture& picture, const GraphLayout& layout,
+                           std::uint32_t node, Direction direction);
 
 }  // namespace trainscope::gui

@@ -1,5 +1,5 @@
 // Rnn and its gradient: one GEMM of the inputs of all steps, then step by step a GEMM of the hidden
-// state and the function; the same way back. Of Y's steps the gradient needs no more.
+// state and the function; the same way back. Y is all that the gradient needs of the steps.
 #include <cstdint>
 
 #include "kernels/api/kernel.h"

@@ -12,7 +12,7 @@ constexpr int kGemmTile = 64;   // rows and columns of C that a block computes
 constexpr int kGemmSteps = 16;  // of k that are in shared memory
 constexpr int kGemmSide = 16;   // threads of a block along either side of the tile
 constexpr int kGemmThreads = kGemmSide * kGemmSide;
-constexpr int kGemmPitch = kGemmTile + 2;        // of a step's lines: stores meet no bank twice
+constexpr int kGemmPitch = kGemmTile + 2;  // of a step's lines: stores of floats meet no bank twice
 constexpr int kGemmOwn = kGemmTile / kGemmSide;  // rows and columns of a thread
 
 // Steps [first_step, + kGemmSteps) of the tile's lines, with zeros where there are none. Threads go

@@ -235,7 +235,7 @@ TEST_CASE("budget panel: make it fit in 90 %, and train on: click, word, Enter, 
   panel.window.type("9x%");
   panel.key("Enter");
   CHECK(panel.number("facts/peak") == plain);  // not understood: nothing is asked
-  panel.window.key("Escape");
+  panel.window.key("Esc");
   panel.click("level/none");
   panel.window.click("main/budget/budget");
   panel.window.type("90%");

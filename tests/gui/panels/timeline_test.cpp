@@ -64,6 +64,14 @@ TEST_CASE("timeline: a clicked step is the range, and its sums are within it") {
   REQUIRE(window.click("main/timeline/no_range"));
   window.step();
   CHECK(window.workbench().selection().range.empty());
+  window.key(".");
+  window.step();
+  REQUIRE_FALSE(window.workbench().selection().range.empty());
+  const auto step = window.workbench().selection().step;
+  window.key("Esc");
+  window.step();
+  CHECK(window.workbench().selection().range.empty());
+  CHECK(window.workbench().selection().step == step);
 }
 
 TEST_CASE(

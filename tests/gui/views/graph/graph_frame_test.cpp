@@ -106,11 +106,33 @@ TEST_CASE("graph_frame: by arrows every node is left, and right leads to the bac
   const auto forward = std::ranges::find(nodes, Column::kForward, &PictureNode::column);
   std::uint32_t at = static_cast<std::uint32_t>(forward - nodes.begin());
   for (int i = 0; i < 10 && laid.layout.nodes[at].column == Column::kForward; ++i) {
-    at = neighbour_of(laid.layout, at, Direction::kRight);
+    at = neighbour_of(laid.picture, laid.layout, at, Direction::kRight);
   }
   CHECK(laid.layout.nodes[at].column != Column::kForward);
-  const std::uint32_t down = neighbour_of(laid.layout, at, Direction::kDown);
+  const std::uint32_t down = neighbour_of(laid.picture, laid.layout, at, Direction::kDown);
   CHECK((down == at || laid.layout.nodes[down].y > laid.layout.nodes[at].y));
+}
+
+TEST_CASE("graph_frame: arrows follow edges wherever one leads that way") {
+  const Laid laid;
+  const auto joined = [&](std::uint32_t a, std::uint32_t b) {
+    return std::ranges::any_of(laid.picture.edges, [&](const PictureEdge& edge) {
+      return (edge.from == a && edge.to == b) || (edge.from == b && edge.to == a);
+    });
+  };
+  std::size_t along_edges = 0;
+  for (std::uint32_t node = 0; node < laid.layout.nodes.size(); ++node) {
+    const LaidNode& from = laid.layout.nodes[node];
+    const std::uint32_t down = neighbour_of(laid.picture, laid.layout, node, Direction::kDown);
+    const bool leads_down = std::ranges::any_of(laid.picture.edges, [&](const PictureEdge& edge) {
+      const std::uint32_t other = edge.from == node ? edge.to : edge.to == node ? edge.from : node;
+      return laid.layout.nodes[other].y > from.y + 1.0f;
+    });
+    if (!leads_down) continue;
+    CHECK(joined(node, down));
+    ++along_edges;
+  }
+  CHECK(along_edges > laid.layout.nodes.size() / 2);
 }
 
 }  // namespace
