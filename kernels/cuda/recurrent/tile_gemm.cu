@@ -12,6 +12,9 @@ constexpr int kGemmTile = 64;   // rows and columns of C that a block computes
 constexpr int kGemmSteps = 16;  // of k that are in shared memory
 constexpr int kGemmSide = 16;   // threads of a block along either side of the tile
 constexpr int kGemmThreads = kGemmSide * kGemmSide;
+// Blocks that a processor of a GPU has at once, for the sake of registers.
+template <typename S>
+constexpr int kGemmBlocks = sizeof(S) == 8 ? 3 : 4;
 constexpr int kGemmPitch = kGemmTile + 2;  // of a step's lines: stores of floats meet no bank twice
 constexpr int kGemmOwn = kGemmTile / kGemmSide;  // rows and columns of a thread
 
@@ -37,7 +40,8 @@ __device__ void load_gemm_tile(const GemmLines<T>& from, std::int64_t first_line
 // each 64 columns, B once for each 64 rows, C written (and read, where it is added to) once. FLOPs:
 // 2 m n k. Two tiles in shared memory: one is filled while the other may still be read.
 template <typename A, typename B, typename R>
-__global__ void __launch_bounds__(kGemmThreads) multiply_tiles(const TileGemm<A, B, R> gemm) {
+__global__ void __launch_bounds__(kGemmThreads, kGemmBlocks<Computed<R>>)
+    multiply_tiles(const TileGemm<A, B, R> gemm) {
   using S = Computed<R>;
   constexpr int kTile = kGemmSteps * kGemmPitch;
   TRAINSCOPE_SHARED(S, a_tiles, 2 * kTile);
