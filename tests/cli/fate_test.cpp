@@ -50,18 +50,18 @@ std::string node_with(const Json& fates, std::string_view kind) {
 
 TEST_CASE("inspect: each call of a plan names its kernel, and why no other one computes it") {
   const Json all = facts({"inspect", bert_run(), "--calls"});
-  std::size_t behind = 0;
+  std::size_t others = 0;  // which kernels come after one that is chosen, the processor decides
   for (const Json& call : all.array_at("calls")) {
     CHECK(call.get<std::string>("kernel") != "");
     for (const char* list : {"refused", "behind"}) {
+      others += call.at(list).size();
       for (const Json& other : call.array_at(list)) {
         CHECK(other.get<std::string>("kernel") != call.get<std::string>("kernel"));
         CHECK(other.get<std::string>("reason") != "");
       }
     }
-    behind += call.at("behind").size();
   }
-  CHECK(behind > 0);
+  CHECK(others > 0);
   const Json one = facts({"inspect", bert_run(), "--calls", "--at", "0"});
   CHECK(one.at("calls").at(0).dump() == all.at("calls").at(0).dump());
   CHECK(one.at("calls").size() < all.at("calls").size());

@@ -85,7 +85,9 @@ TEST_CASE("run format 1: it goes on, and what it had is kept") {
   CHECK(read_text(folder / "run/sessions/1/plan.json") == before);
   const Json now = facts({"inspect", "run", "--memory"}, folder.path());
   const Json then = facts({"inspect", "run", "--memory", "--session", "1"}, folder.path());
-  CHECK(now.get<int>("arena_bytes") == then.get<int>("arena_bytes"));
+  // Workspaces are those of this processor's kernels, and of those of the one that recorded it.
+  CHECK(then.get<int>("arena_bytes") == Json::parse(before).get<int>("arena_bytes"));
+  CHECK(now.get<int>("arena_bytes") > 0);
   CHECK(facts({"inspect", "run", "--stages", "--session", "1"}, folder.path())
             .array_at("stages")
             .size() == 36);
