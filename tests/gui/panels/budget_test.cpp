@@ -97,10 +97,12 @@ TEST_CASE("budget panel: the slider by keys, the curve from plan to plan" *
   for (int i = 0; i < 3; ++i) {
     for (int k = 0; k < 25; ++k) panel.window.key("Left");
     panel.settle();
-    CHECK(panel.number("facts/peak") < before);
+    CHECK(panel.number("facts/peak") <=
+          before);  // the processor's kernels say how many plans there are
     CHECK(panel.number("facts/overhead") >= panel.number("facts/certificate"));
     before = panel.number("facts/peak");
   }
+  CHECK(before < plain);
   check_numbers(panel);
   panel.key("Home");
   const double least = panel.number("facts/peak");

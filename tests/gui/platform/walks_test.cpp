@@ -313,7 +313,7 @@ TEST_CASE("walk: what cannot fit in 60 % is offered the nearest, and trains on w
   // Most of its bytes are parameters and their states.
   const Fitted fitted = made_to_fit({{"gpt2", "--layers", "1", "--heads", "2", "--embedding", "32",
                                       "--vocab", "64", "--context", "8"},
-                                     {"--batch", "1", "--seq", "8"}});
+                                     {"--batch", "4", "--seq", "8"}});
   CHECK(fitted.is_nearest);
   CHECK(fitted.share() > 0.6);
   CHECK(fitted.share() < 1.0);
