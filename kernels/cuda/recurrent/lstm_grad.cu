@@ -89,9 +89,9 @@ __global__ void __launch_bounds__(kTeamThreads) go_back_lstm_step(const LstmGrad
 
 // dP [3 * H], a thread an element: of i and f by the cell before the step, of o by the one after
 // it, in f64 in the order of time. Bytes: three gates and twice the cells once.
-template <typename T>
+template <typename T, typename C>
 __global__ void __launch_bounds__(kTeamThreads)
-    sum_peepholes(const CellsBefore<T> cells, const GateGradients<Computed<T>> gates, T* dp) {
+    sum_peepholes(const CellsBefore<T> cells, const GateGradients<C> gates, T* dp) {
   const std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (at >= 3 * cells.hidden) return;
   const std::int64_t gate = at / cells.hidden;  // i, o and f are blocks 0, 1 and 2 of both
@@ -100,11 +100,11 @@ __global__ void __launch_bounds__(kTeamThreads)
   for (std::int64_t row = 0; row < gates.rows; ++row) {
     const std::int64_t t = row / cells.batch;
     const std::int64_t n = row % cells.batch;
-    const Computed<T> cell = gate == kO ? cells.row(t, n)[kCell * cells.hidden + j]
-                                        : cells.at(cells.order.step_at(t), n, j);
+    const C cell = gate == kO ? cells.row(t, n)[kCell * cells.hidden + j]
+                              : cells.at(cells.order.step_at(t), n, j);
     sum += static_cast<double>(gates.first[row * gates.row + at] * cell);
   }
-  dp[at] = static_cast<T>(static_cast<Computed<T>>(sum));
+  dp[at] = static_cast<T>(static_cast<C>(sum));
 }
 
 template <typename T>
@@ -203,7 +203,7 @@ struct LstmBackward {
       sum_gates(args.call, gates(), own, own + columns);
     }
     if (T* dp = data_or_null<T>(args.outputs, kDPeepholes)) {
-      launch(args.call, unit_grid(3 * sizes.hidden), sum_peepholes<T>, cells(), gates(),
+      launch(args.call, unit_grid(3 * sizes.hidden), sum_peepholes<T, C>, cells(), gates(),
              dp + d * 3 * sizes.hidden);
     }
   }
