@@ -20,9 +20,9 @@ function(trainscope_glob result top_only folder)
 endfunction()
 
 # Compiles every header of a module that has no source of its own alone, so that each includes what it
-# uses. Another is the first include of its source (check_layers.py), which shows it wherever sources are
-# compiled one by one: with ccache, and in the nightly check `sources`, where standard headers are not
-# precompiled either.
+# uses: in the nightly check `sources`, where standard headers are not precompiled. Another is the first
+# include of its source (check_layers.py), which shows it wherever sources are compiled one by one: there,
+# and with ccache.
 function(trainscope_header_check target top_only)
   trainscope_glob(headers ${top_only} "${CMAKE_CURRENT_SOURCE_DIR}" *.h)
   set(sources)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The checks too slow for ./test.sh: every test under asan and tsan, the window on 2,000 damaged runs, clang-tidy, g++ on
-# each source alone, 500 killed runs, attacks by 5,088 mutants of models, 800 damaged runs and 300 data files, 10^8 runs of
+# each source and header alone, 500 killed runs, attacks by 5,088 mutants of models, 800 damaged runs and 300 data files, 10^8 runs of
 # the fuzzers.
 # Usage: scripts/nightly.sh RESULT_FOLDER [CHECK...]
 #   checks: asan tsan window tidy sources kills attack fuzz; none: all
@@ -45,10 +45,11 @@ window() {
 }
 # shellcheck disable=SC2317
 tidy() { cmake --preset tidy && cmake --build --preset tidy -j "$jobs" -- -k 0; }
-# Each source alone, with the warnings that unity builds leave out.
+# Each source and each header alone, with the warnings that unity builds leave out.
 # shellcheck disable=SC2317
 sources() {
-  cmake --preset release -B build/sources -DTRAINSCOPE_UNITY=OFF -DTRAINSCOPE_PRECOMPILE=OFF &&
+  cmake --preset release -B build/sources -DTRAINSCOPE_UNITY=OFF -DTRAINSCOPE_PRECOMPILE=OFF \
+    -DTRAINSCOPE_HEADER_CHECK=ON &&
     cmake --build build/sources -j "$jobs" -- -k 0
 }
 # shellcheck disable=SC2317
