@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/api/kernel.h"
 #include "kernels/api/low_precision.h"
@@ -105,6 +106,22 @@ void multiply_for_weights(const CallContext& call, const GateGradients<C>& gates
                                 .n = width,
                                 .k = gates.rows,
                                 .adds = false});
+}
+
+// dX and, where it is there, dW of both directions at once, from the gradients dgates
+// [T, N, directions * columns]: W [directions, columns, D] is one matrix of all their rows.
+// `forward` are the inputs of the forward op.
+template <typename T>
+void multiply_for_inputs(const RunArgs& args, std::span<const TensorView> forward,
+                         const Computed<T>* dgates, std::int64_t columns) {
+  const RecurrentSizes sizes = recurrent_sizes(forward);
+  const std::int64_t row = sizes.directions * columns;
+  const GateGradients<Computed<T>> all{dgates, row, sizes.rows(), row};
+  multiply_back(args.call, all, forward[kInputWeights].as<const T>(), sizes.width,
+                args.outputs[kDSteps].as<T>(), false);
+  if (T* dw = data_or_null<T>(args.outputs, kDInputWeights)) {
+    multiply_for_weights(args.call, all, forward[kSteps].as<const T>(), sizes.width, dw);
+  }
 }
 
 // --- Sums over all steps -------------------------------------------------------------------------

@@ -220,13 +220,7 @@ void run_gru_grad(const RunArgs& args) {
     backward.go_back();
     backward.sum_up();
   }
-  const std::int64_t row = sizes.directions * kGruGates * sizes.hidden;
-  const GateGradients<Computed<T>> all{buffers.dgates, row, sizes.rows(), row};
-  multiply_back(args.call, all, forward[kInputWeights].as<const T>(), sizes.width,
-                args.outputs[kDSteps].as<T>(), false);
-  if (T* dw = data_or_null<T>(args.outputs, kDInputWeights)) {
-    multiply_for_weights(args.call, all, forward[kSteps].as<const T>(), sizes.width, dw);
-  }
+  multiply_for_inputs<T>(args, forward, buffers.dgates, kGruGates * sizes.hidden);
 }
 
 }  // namespace

@@ -185,12 +185,7 @@ void run_rnn_grad(const RunArgs& args) {
       sum_gates(args.call, gates, own, own + sizes.hidden);
     }
   }
-  const GateGradients<T> all{buffers.dgiven, row, sizes.rows(), row};
-  multiply_back(args.call, all, forward[kInputWeights].as<const T>(), sizes.width,
-                args.outputs[kDSteps].as<T>(), false);
-  if (T* dw = data_or_null<T>(args.outputs, kDInputWeights)) {
-    multiply_for_weights(args.call, all, forward[kSteps].as<const T>(), sizes.width, dw);
-  }
+  multiply_for_inputs<T>(args, forward, buffers.dgiven, sizes.hidden);
 }
 
 }  // namespace
