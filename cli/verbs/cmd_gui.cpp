@@ -11,8 +11,8 @@ namespace {
 constexpr Flag kGuiFlags[] = {
     {.name = "at",
      .value = "VIEW",
-     .help = "What is shown: PANEL, or PANEL,KIND:NAME as a bookmark has it: "
-             "memory,node:/h.0/attn/MatMul"},
+     .help = "What is shown: PANEL, or PANEL,KEY=VALUE,KIND:NAME as a bookmark has it: "
+             "kernels,by=op,node:/h.0/attn/MatMul; docs/gui.md lists the keys"},
     {.name = "exec",
      .type = FlagType::kTexts,
      .value = "COMMAND",

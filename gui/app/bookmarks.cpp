@@ -3,13 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/core/any_error.h"
 #include "engine/core/text.h"
 #include "engine/core/timestamp.h"
 #include "gui/app/workspaces.h"
 #include "gui/panels/empty_state.h"
+#include "gui/panels/panels.h"
+#include "gui/workbench/view_text.h"
 
 namespace trainscope::gui {
 namespace {
@@ -26,10 +31,63 @@ void keep(Workbench& workbench, Notes notes, std::string said) {
   }
 }
 
+// A view taken apart: each part of its panel that it names, and what is selected.
+struct SpokenView {
+  std::string_view panel = {};
+  std::vector<std::pair<std::string_view, std::string_view>> parts =
+      {};  // key, value as it is written
+  std::string_view selected = {};
+};
+
+SpokenView spoken_view(std::string_view view) {
+  SpokenView spoken;
+  std::string_view rest;
+  const auto cut = [&](std::string_view text) {
+    const std::size_t comma = text.find(',');
+    rest = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    return text.substr(0, comma);
+  };
+  spoken.panel = cut(view);
+  const Panel* panel = panel_named(spoken.panel);
+  spoken.selected = rest;
+  while (panel != nullptr && !spoken.selected.empty()) {
+    const std::string_view part = cut(spoken.selected);
+    const std::string_view key = part.substr(0, part.find('='));
+    const bool is_part = key.size() < part.size() &&
+                         std::ranges::find(panel->view, key, &ViewPart::key) != panel->view.end();
+    if (!is_part) break;
+    spoken.parts.emplace_back(key, part.substr(key.size() + 1));
+    spoken.selected = rest;
+  }
+  return spoken;
+}
+
+// Parts that the view does not name are as they are at first.
+bool show_parts(Workbench& workbench, const SpokenView& spoken) {
+  for (const ViewPart& part : panel_named(spoken.panel)->view) {
+    std::string value;
+    for (const auto& [key, text] : spoken.parts) {
+      if (key == part.key) value = unescaped(text);
+    }
+    if (part.show(workbench, value)) continue;
+    if (!workbench.notice.is_error) {
+      workbench.complain(
+          fmt::format("{}: there is no {} '{}'", spoken.panel, part.key, printable(value)));
+    }
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string view_of(Workbench& workbench) {
-  std::string view(main_panel_of(workbench.settings.layout).id);
+  const Panel& panel = main_panel_of(workbench.settings.layout);
+  std::string view(panel.id);
+  for (const ViewPart& part : panel.view) {
+    const std::string value = part.now(workbench);
+    if (!value.empty()) view += fmt::format(",{}={}", part.key, escaped(value, ","));
+  }
   const std::string selected = workbench.selected_name();
   return selected.empty() ? view : view + "," + selected;
 }
@@ -44,9 +102,10 @@ bool show_view(Workbench& workbench, std::string_view view) {
     workbench.complain(std::move(fault));
     return false;
   }
-  const std::size_t comma = view.find(',');
-  show_panel(workbench.settings.layout, view.substr(0, comma));
-  return comma == std::string_view::npos || workbench.select_named(view.substr(comma + 1));
+  const SpokenView spoken = spoken_view(view);
+  show_panel(workbench.settings.layout, spoken.panel);
+  if (!spoken.selected.empty() && !workbench.select_named(spoken.selected)) return false;
+  return show_parts(workbench, spoken);
 }
 
 std::string command_of_view(Workbench& workbench) {

@@ -8,7 +8,8 @@
 
 namespace trainscope::gui {
 
-// "PANEL" or "PANEL,KIND:NAME": what is in the main region, and what is selected.
+// "PANEL", "PANEL,KIND:NAME" or "PANEL,KEY=VALUE,KEY=VALUE,KIND:NAME": what is in the main region,
+// what it shows (see ViewPart) and what is selected. A ',' of a value is %2C.
 std::string view_of(Workbench& workbench);
 // What is wrong with its panel; empty: nothing. What is selected depends on the run.
 std::string fault_of_view(std::string_view view);

@@ -10,7 +10,8 @@ namespace trainscope::gui {
 std::string commands_markdown() {
   std::string text = "| command | key | what |\n|---|---|---|\n";
   for (const AppCommand& command : all_commands()) {
-    const std::string key = command.key.empty() ? "" : fmt::format("`{}`", command.key);
+    std::string key = command.key.empty() ? "" : fmt::format("`{}`", command.key);
+    if (!command.panel_key.empty()) key = fmt::format("`{}` in the panel", command.panel_key);
     text += fmt::format("| `{}` | {} | {} |\n", command.id, key, command.help);
   }
   return text;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "gui/app/bars.h"
@@ -65,8 +66,8 @@ void draw_splitters(Ui& ui, Layout& layout, const Regions& regions) {
   }
 }
 
-// F6 goes from region to region.
-void cycle_regions(Ui& ui, const Regions& regions) {
+// From region to region, as far as that was asked for.
+void cycle_regions(Ui& ui, Workbench& workbench, const Regions& regions) {
   std::vector<std::string_view> names;
   if (!regions.rail.empty()) names.push_back("stages");
   if (!regions.main.empty()) names.push_back("main");
@@ -75,11 +76,11 @@ void cycle_regions(Ui& ui, const Regions& regions) {
   std::string& now = ui.memory().region;
   const auto at = std::find(names.begin(), names.end(), now);
   if (at == names.end()) now = "main";
-  const bool back = ui.take("Shift+F6");
-  if (!back && !ui.take("F6")) return;
+  const std::ptrdiff_t steps = std::exchange(workbench.region_steps, 0);
+  if (steps == 0) return;
   const auto count = std::ssize(names);
   const auto position = at == names.end() ? 0 : at - names.begin();
-  now = names[static_cast<std::size_t>((position + (back ? count - 1 : 1)) % count)];
+  now = names[static_cast<std::size_t>(((position + steps) % count + count) % count)];
   ui.memory().focus.clear();
 }
 
@@ -134,7 +135,7 @@ Regions regions_of(const Layout& layout, const Rect& window, float line) {
     }
   }
   if (strip_panel_of(layout) != nullptr) {
-    const float height = narrow ? kNarrowStrip + 22.0F : layout.strip_height;
+    const float height = narrow ? kNarrowStrip : layout.strip_height;
     regions.strip = take_bottom(rest, std::min(height, std::max(0.0F, rest.height - kLeastMain)));
     take_bottom(rest, kGap);
   }
@@ -150,7 +151,7 @@ void draw_window(Ui& ui, Workbench& workbench, const Rect& window) {
   Layout open = layout;
   open.inspector &= window.width >= kNarrow || workbench.selection().subject != Subject::kNothing;
   Regions regions = regions_of(open, window, ui.row_height());
-  cycle_regions(ui, regions);
+  cycle_regions(ui, workbench, regions);
   if (workbench.maximized) regions = only_region(regions, ui.memory().region);
   draw_menu_bar(ui, workbench, regions.menu);
   if (const Panel* stages = panel_named("stages")) {

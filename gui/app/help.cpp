@@ -1,4 +1,7 @@
 // Help: what the panel in front shows, every key, and the glossary.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -31,9 +34,15 @@ void draw_panel_page(Ui& ui, Workbench& workbench, Rect& rest) {
   take_top(rest, 6.0F);
   flow(ui, rest, panel.about);
   take_top(rest, 10.0F);
-  if (!panel.keys.empty()) {
+  const bool has_keys = std::ranges::any_of(
+      panel.commands, [](const AppCommand& command) { return !command.panel_key.empty(); });
+  if (has_keys || !panel.keys.empty()) {
     flow(ui, rest, "Keys of this panel", {.face = Face::kBold});
-    flow(ui, rest, panel.keys);
+    for (const AppCommand& command : panel.commands) {
+      if (command.panel_key.empty()) continue;
+      flow(ui, rest, fmt::format("{}: {}", command.panel_key, command.help));
+    }
+    if (!panel.keys.empty()) flow(ui, rest, panel.keys);
     take_top(rest, 10.0F);
   }
   if (panel.twin == nullptr) return;
@@ -55,7 +64,6 @@ void draw_keys_page(Ui& ui, Workbench&, Rect& rest) {
     draw_pair(ui, rest, command.key, std::string(command.title) + ": " + std::string(command.help),
               110.0F);
   }
-  draw_pair(ui, rest, "F6", "The next region gets the keys; Shift+F6: the one before", 110.0F);
   draw_pair(ui, rest, "Tab", "The next control; Enter or Space presses it", 110.0F);
 }
 

@@ -30,7 +30,7 @@ std::vector<FindEntry> entries_of_commands(const Workbench& workbench) {
     if (!is_enabled(command, workbench)) continue;
     entries.push_back({.kind = FindKind::kCommand,
                        .name = std::string(command.title),
-                       .detail = std::string(command.key),
+                       .detail = std::string(command.key.empty() ? command.panel_key : command.key),
                        .target = std::string(command.id)});
   }
   for (const auto commands_of : {commands_that_show, commands_that_delete}) {

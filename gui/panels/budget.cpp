@@ -7,6 +7,7 @@
 #include "gui/budget/train_on.h"
 #include "gui/panels/budget_parts.h"
 #include "gui/panels/empty_state.h"
+#include "gui/panels/view/view_parts.h"
 #include "gui/ui/controls.h"
 #include "gui/ui/text_field.h"
 #include "gui/workbench/panel.h"
@@ -271,7 +272,8 @@ Panel budget_panel() {
           .advance = advance_budget,
           .table = budget_table,
           .twin = budget_twin,
-          .commands = budget_commands()};
+          .commands = budget_commands(),
+          .view = budget_view()};
 }
 
 }  // namespace trainscope::gui

@@ -102,6 +102,12 @@ std::span<const AppCommand> budget_commands() {
              if (BudgetModel* model = model_of(w)) model->unpin_all();
            },
        .enabled = has_run},
+      {.id = "budget.config",
+       .title = "Command line of this plan, or not",
+       .menu = "Run",
+       .help = "What trains on with the plan, to be copied",
+       .run = [](Workbench& w) { w.state<BudgetPanel>().shows_command ^= true; },
+       .enabled = has_run},
       {.id = "budget.run",
        .title = "Run 20 steps with this plan",
        .menu = "Run",

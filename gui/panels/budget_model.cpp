@@ -49,7 +49,8 @@ void BudgetModel::look_at(const RunData& run) {
     path_ = run.path();
     planner_ = std::make_unique<BudgetPlanner>(
         [path = path_] { return planned_step(RunReader::open(path)); });
-    ask(request_of(run));
+    first_request_ = request_of(run);
+    ask(first_request_);
   }
   if (run.version() == version_ || run.reader() == nullptr) return;
   version_ = run.version();

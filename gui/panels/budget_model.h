@@ -41,6 +41,8 @@ class BudgetModel {
 
   const BudgetState& budget() const { return *budget_; }
   const PlanRequest& request() const { return request_; }
+  // What the run was planned with.
+  const PlanRequest& first_request() const { return first_request_; }
   void ask(PlanRequest request);
   // A level; of kAuto the budget that was asked for last, or half of the way to the least.
   void ask_level(PlanLevel level);
@@ -92,6 +94,7 @@ class BudgetModel {
   std::unique_ptr<BudgetPlanner> planner_;
   std::shared_ptr<const BudgetState> budget_ = std::make_shared<const BudgetState>();
   PlanRequest request_;
+  PlanRequest first_request_;
   // What is asked for once it is known what budgets there are.
   bool wants_budget_ = false;  // kAuto
   bool wants_least_ = false;

@@ -52,20 +52,28 @@ void draw_boxes(Ui& ui, const Rect& plane, const MemoryMap& map, const MemoryFra
   }
 }
 
+struct ArenaWords {
+  std::string_view what = {};
+  std::string_view fact = {};  // where the panel's twin has the bytes; empty: nowhere
+};
+
 // A line at the height of an arena, and what it is: at the right, of the plan before at the left.
 void draw_arena(Ui& ui, const Rect& plane, std::int64_t bytes, std::int64_t most_bytes,
-                std::string_view what, Color color, bool is_before) {
+                const ArenaWords& words, Color color, bool is_before) {
   const float y = plane_y(plane, bytes, most_bytes);
   ui.canvas().line({plane.x, y}, {plane.right(), y},
                    {.color = color, .width = 1.5F, .dashed = is_before});
-  const std::string text =
-      fmt::format("{} {}", what, text_of({static_cast<double>(bytes), Unit::kBytes}).whole());
-  const float width = std::ceil(ui.width(text, Face::kSmall)) + 8.0F;
+  const Quantity quantity{static_cast<double>(bytes), Unit::kBytes};
+  const float word = std::ceil(ui.width(words.what, Face::kSmall)) + 4.0F;
+  const float digits = std::ceil(ui.width(text_of(quantity).whole(), Face::kSmallNumber)) + 1.0F;
+  const float width = word + digits + 8.0F;
   const float height = ui.line_height(Face::kSmall) + 2.0F;
   const float top = y - height < plane.y ? y + 1.0F : y - height - 1.0F;
   const Rect place{is_before ? plane.x : plane.right() - width, top, width, height};
   const Surface surface(ui, place, ui.theme().inset, 2.0F);
-  ui.text(place.inset(4.0F, 0.0F), text, {.face = Face::kSmall, .color = color});
+  Rect rest = place.inset(4.0F, 0.0F);
+  ui.text(take_left(rest, word), words.what, {.face = Face::kSmall, .color = color});
+  ui.number(words.what, rest, quantity, words.fact, {.face = Face::kSmallNumber, .color = color});
 }
 
 // Round numbers of bytes in the gutter at the plane's left.
@@ -180,9 +188,11 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
   draw_pins(ui, model, pins);
   record_pinnable(ui, model, pins);
   if (ghost != nullptr && ghost->map.arena_bytes != shown->map.arena_bytes) {
-    draw_arena(ui, plane, ghost->map.arena_bytes, most, "before", ui.theme().soft_ink, true);
+    draw_arena(ui, plane, ghost->map.arena_bytes, most, {.what = "before"}, ui.theme().soft_ink,
+               true);
   }
-  draw_arena(ui, plane, shown->map.arena_bytes, most, "peak", ui.theme().ink, false);
+  draw_arena(ui, plane, shown->map.arena_bytes, most, {.what = "peak", .fact = "/arena_bytes"},
+             ui.theme().ink, false);
   if (response.focused) draw_chosen_value(ui, model, pins, frames.chosen);
   if (roomy) draw_bytes_axis(ui, gutter, most);
   draw_legend(ui, shown->map, legend);

@@ -12,6 +12,7 @@
 
 #include "gui/panels/empty_state.h"
 #include "gui/panels/query/kernels_state.h"
+#include "gui/panels/view/view_parts.h"
 #include "gui/ui/controls.h"
 #include "gui/ui/table.h"
 #include "gui/views/kernel_rows.h"
@@ -117,10 +118,20 @@ void draw_footer(Ui& ui, const Rect& rect, const KernelsState& state) {
   std::int64_t shown_ns = 0;
   for (const profiler::BreakdownRow& row : table.rows) shown_ns += row.ns;
   Rect rest = rect.inset(8.0F, 0.0F);
-  const std::string steps =
-      fmt::format("{} rows of {} profiled steps of", table.rows.size(), grouped(table.steps));
-  ui.text(take_left(rest, std::ceil(ui.width(steps)) + 6.0F), steps,
-          {.color = ui.theme().soft_ink});
+  const auto say = [&](std::string_view words) {
+    ui.text(take_left(rest, std::ceil(ui.width(words)) + 6.0F), words,
+            {.color = ui.theme().soft_ink});
+  };
+  const auto count = [&](std::string_view name, double number, std::string_view fact) {
+    const Quantity quantity{number, Unit::kCount};
+    ui.number(name,
+              take_left(rest, std::ceil(ui.width(text_of(quantity).whole(), Face::kNumber)) + 6.0F),
+              quantity, fact);
+  };
+  count("rows", static_cast<double>(table.rows.size()), {});
+  say("rows of");
+  count("steps", static_cast<double>(table.steps), "/steps");
+  say("profiled steps of");
   // As wide as it is, behind its words.
   const auto add = [&](std::string_view name, double ms, std::string_view fact) {
     const Quantity quantity{ms, Unit::kMilliseconds};
@@ -135,6 +146,30 @@ void draw_footer(Ui& ui, const Rect& rect, const KernelsState& state) {
   add("shown_ms", table.ms(shown_ns), "/shown_ms");
 }
 
+void group_by_next(Workbench& workbench) {
+  GroupBy& by = workbench.state<KernelsState>().wishes.by;
+  by = by == GroupBy::kPass ? GroupBy::kCall : static_cast<GroupBy>(static_cast<int>(by) + 1);
+}
+
+constexpr AppCommand kKernelsCommands[] = {
+    {.id = "kernels.by",
+     .title = "Kernels: the next grouping",
+     .panel_key = "G",
+     .help = "Rows by call, kernel, op, node, layer, phase or pass",
+     .run = group_by_next,
+     .enabled = [](const Workbench& w) { return w.run() != nullptr; }},
+    {.id = "kernels.no_filter",
+     .title = "Kernels, Roofline: no filter",
+     .help = "All calls again",
+     .run = [](Workbench& w) { w.state<CallQuery>().filter.clear(); },
+     .enabled = [](const Workbench& w) { return w.run() != nullptr; }},
+    {.id = "kernels.beside",
+     .title = "Kernels, Roofline: the next run beside this one",
+     .help = "The next of the open runs beside the active one, after the last none",
+     .run = take_next_beside,
+     .enabled = [](const Workbench& w) { return w.count() > 1; }},
+};
+
 void draw_kernels(Ui& ui, Workbench& workbench, const Rect& rect) {
   const bool has_profile = has_call_times(workbench);
   if (!has_content(ui, workbench, rect, Topic::kProfile, has_profile, "No profile")) return;
@@ -144,6 +179,7 @@ void draw_kernels(Ui& ui, Workbench& workbench, const Rect& rect) {
     draw_tools(ui, workbench, workbench.state<KernelsState>(),
                take_top(rest, ui.row_height() + 8.0F));
   }
+  take_panel_keys(ui, workbench, kKernelsCommands);
   KernelsState& state = kernels_of(workbench);
   RunData* other = run_beside(workbench);
   choose_columns(state, run.machine() != nullptr, other != nullptr);
@@ -201,14 +237,6 @@ std::string kernels_twin(Workbench& workbench) {
   return query_of(*workbench.run(), kernels_of(workbench).wishes);
 }
 
-constexpr AppCommand kKernelsCommands[] = {
-    {.id = "kernels.beside",
-     .title = "Kernels, Roofline: the next run beside this one",
-     .help = "The next of the open runs beside the active one, after the last none",
-     .run = take_next_beside,
-     .enabled = [](const Workbench& w) { return w.count() > 1; }},
-};
-
 }  // namespace
 
 Panel kernels_panel() {
@@ -223,7 +251,8 @@ Panel kernels_panel() {
           .draw = draw_kernels,
           .table = kernels_table,
           .twin = kernels_twin,
-          .commands = kKernelsCommands};
+          .commands = kKernelsCommands,
+          .view = kernels_view()};
 }
 
 }  // namespace trainscope::gui

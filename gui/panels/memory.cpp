@@ -10,6 +10,7 @@
 
 #include "gui/panels/empty_state.h"
 #include "gui/panels/memory_state.h"
+#include "gui/panels/view/view_parts.h"
 #include "gui/ui/controls.h"
 #include "gui/workbench/panel.h"
 
@@ -190,6 +191,55 @@ bool has_memory(const Workbench& workbench) {
   return workbench.run() != nullptr && workbench.run()->has_memory_plan();
 }
 
+void go_to_peak(Workbench& workbench) {
+  auto& state = workbench.state<MemoryState>();
+  update_memory(state, workbench);
+  set_cursor(state, workbench, state.map.peak_time);
+}
+
+void fit_memory(Workbench& workbench) {
+  auto& state = workbench.state<MemoryState>();
+  update_memory(state, workbench);
+  state.range = whole_range(state.map);
+}
+
+template <MemoryList kList>
+void list_memory(Workbench& workbench) {
+  auto& state = workbench.state<MemoryState>();
+  state.list = state.list == kList ? MemoryList::kAlive : kList;
+}
+
+constexpr AppCommand kMemoryCommands[] = {
+    {.id = "memory.peak",
+     .title = "Memory: to the peak",
+     .panel_key = "P",
+     .help = "The cursor to the call where the most bytes are alive",
+     .run = go_to_peak,
+     .enabled = has_memory},
+    {.id = "memory.fit",
+     .title = "Memory: the whole plane",
+     .panel_key = "F",
+     .help = "The whole step and the whole arena",
+     .run = fit_memory,
+     .enabled = has_memory},
+    {.id = "memory.gaps",
+     .title = "Memory: the gaps of the arena, or what is alive",
+     .panel_key = "G",
+     .help = "What is free at the cursor, in the list beside the plane",
+     .run = list_memory<MemoryList::kGaps>,
+     .enabled = has_memory},
+    {.id = "memory.idle",
+     .title = "Memory: what lies idle, or what is alive",
+     .help = "The list beside the plane",
+     .run = list_memory<MemoryList::kIdle>,
+     .enabled = has_memory},
+    {.id = "memory.process",
+     .title = "Memory: the process, or what is alive",
+     .help = "What the process took after each profiled step, in the list beside the plane",
+     .run = list_memory<MemoryList::kResident>,
+     .enabled = has_memory},
+};
+
 void draw_memory(Ui& ui, Workbench& workbench, const Rect& rect) {
   if (!has_content(ui, workbench, rect, Topic::kPlan, has_memory(workbench), "No plan")) return;
   const RunData* run = workbench.run();
@@ -210,6 +260,7 @@ void draw_memory(Ui& ui, Workbench& workbench, const Rect& rect) {
     }
     rest = rest.inset(4.0F, 4.0F);
   }
+  take_panel_keys(ui, workbench, kMemoryCommands);
   // Before the list, so that it has the keys that both know.
   draw_memory_plane(ui, workbench, state, rest);
   if (!list.empty()) draw_memory_list(ui, workbench, state, list);
@@ -283,52 +334,6 @@ std::string memory_twin(Workbench& workbench) {
   return line;
 }
 
-void go_to_peak(Workbench& workbench) {
-  auto& state = workbench.state<MemoryState>();
-  update_memory(state, workbench);
-  set_cursor(state, workbench, state.map.peak_time);
-}
-
-void fit_memory(Workbench& workbench) {
-  auto& state = workbench.state<MemoryState>();
-  update_memory(state, workbench);
-  state.range = whole_range(state.map);
-}
-
-template <MemoryList kList>
-void list_memory(Workbench& workbench) {
-  auto& state = workbench.state<MemoryState>();
-  state.list = state.list == kList ? MemoryList::kAlive : kList;
-}
-
-constexpr AppCommand kMemoryCommands[] = {
-    {.id = "memory.peak",
-     .title = "Memory: to the peak",
-     .help = "The cursor to the call where the most bytes are alive",
-     .run = go_to_peak,
-     .enabled = has_memory},
-    {.id = "memory.fit",
-     .title = "Memory: the whole plane",
-     .help = "The whole step and the whole arena",
-     .run = fit_memory,
-     .enabled = has_memory},
-    {.id = "memory.gaps",
-     .title = "Memory: the gaps of the arena, or what is alive",
-     .help = "What is free at the cursor, in the list beside the plane",
-     .run = list_memory<MemoryList::kGaps>,
-     .enabled = has_memory},
-    {.id = "memory.idle",
-     .title = "Memory: what lies idle, or what is alive",
-     .help = "The list beside the plane",
-     .run = list_memory<MemoryList::kIdle>,
-     .enabled = has_memory},
-    {.id = "memory.process",
-     .title = "Memory: the process, or what is alive",
-     .help = "What the process took after each profiled step, in the list beside the plane",
-     .run = list_memory<MemoryList::kResident>,
-     .enabled = has_memory},
-};
-
 }  // namespace
 
 Panel memory_panel() {
@@ -345,12 +350,13 @@ Panel memory_panel() {
               "between two uses, or the memory of the whole process after each profiled step.",
           .keys =
               "Left, Right: the cursor to the call before, after\nHome, End: to the first, last "
-              "call\nP: to the peak\nF: the whole plane\n+, -: nearer, further\nWheel: zoom at "
+              "call\n+, -: nearer, further\nWheel: zoom at "
               "the mouse",
           .draw = draw_memory,
           .table = memory_table,
           .twin = memory_twin,
-          .commands = kMemoryCommands};
+          .commands = kMemoryCommands,
+          .view = memory_view()};
 }
 
 }  // namespace trainscope::gui

@@ -125,8 +125,6 @@ class PlaneDrawer {
     }
     if (ui_.take("Home")) set_cursor(state_, workbench_, 0);
     if (ui_.take("End")) set_cursor(state_, workbench_, last);
-    if (ui_.take("P")) set_cursor(state_, workbench_, state_.map.peak_time);
-    if (ui_.take("F")) state_.range = whole_range(state_.map);
     if (ui_.take("+")) state_.range = zoomed(state_.map, state_.range, 0.7, share_of_cursor(), 0.5);
     if (ui_.take("-")) state_.range = zoomed(state_.map, state_.range, 1.4, share_of_cursor(), 0.5);
   }

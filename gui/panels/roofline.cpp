@@ -13,6 +13,7 @@
 #include "gui/panels/empty_state.h"
 #include "gui/panels/plot.h"
 #include "gui/panels/query/roofline_state.h"
+#include "gui/panels/view/view_parts.h"
 #include "gui/ui/controls.h"
 #include "gui/views/op_class.h"
 #include "gui/workbench/panel.h"
@@ -306,6 +307,7 @@ void draw_roofline(Ui& ui, Workbench& workbench, const Rect& rect) {
   Rect rest = rect;
   const bool roomy = rect.height > 150.0F;
   if (roomy) draw_roofline_tools(ui, workbench, take_top(rest, ui.row_height() + 8.0F));
+  take_panel_keys(ui, workbench, roofline_commands());
   RooflineState& state = roofline_state_of(workbench);
   follow_sorting(state.wishes, state.table, roofline_columns(state));
   update_roofline(state, workbench);
@@ -378,7 +380,9 @@ Panel roofline_panel() {
           .keys = "/: filter\nDown, Right: the next point of the list\nUp, Left: the one before",
           .draw = draw_roofline,
           .table = roofline_table,
-          .twin = roofline_twin};
+          .twin = roofline_twin,
+          .commands = roofline_commands(),
+          .view = roofline_view()};
 }
 
 }  // namespace trainscope::gui

@@ -12,6 +12,7 @@
 #include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
 #include "gui/panels/graph/graph_state.h"
+#include "gui/panels/view/view_parts.h"
 #include "gui/ui/controls.h"
 #include "gui/workbench/panel.h"
 
@@ -62,7 +63,6 @@ constexpr std::array<TableColumn, 6> kStageColumns = {{
 struct StagesState {
   std::vector<std::size_t> rows = {};  // stages that are listed
   TableState table = {.sorted_by = 0, .descending = false};
-  bool near_misses = false;  // a list of them in place of the table
   TableState miss_table = {.sorted_by = 0, .descending = false};
   std::int32_t scrolled = -2;  // the stage that the table was scrolled to
 };
@@ -153,6 +153,7 @@ void draw_stage_cell(Ui& ui, const RunData& run, std::size_t stage, std::int32_t
 void play_stages(Ui& ui, Workbench& workbench, StageChoice& choice) {
   if (!choice.plays) return;
   const double now = ui.input().seconds;
+  if (choice.played < 0.0) choice.played = now;  // it begins
   if (now - choice.played < kPlaySeconds) return;
   choice.played = now;
   const std::size_t shown = shown_stage(workbench);
@@ -164,22 +165,21 @@ void play_stages(Ui& ui, Workbench& workbench, StageChoice& choice) {
   }
 }
 
-void start_or_stop(Workbench& workbench, StageChoice& choice, double now) {
+void start_or_stop(Workbench& workbench, StageChoice& choice) {
   choice.plays = !choice.plays;
-  choice.played = now;
+  choice.played = -1.0;
   const std::size_t shown = shown_stage(workbench);
   const bool at_end = changed_stage(*workbench.run(), shown, 1) == shown;
   if (choice.plays && at_end) show_stage(workbench, 0);
 }
 
-void draw_stage_tools(Ui& ui, Workbench& workbench, StagesState& state, StageChoice& choice,
-                      Rect bar) {
+void draw_stage_tools(Ui& ui, Workbench& workbench, StageChoice& choice, Rect bar) {
   bar = bar.inset(6.0F, 3.0F);
   const std::string_view label = choice.plays ? "Stop" : "Play";
   const float width = std::max(button_width(ui, "Stop"), button_width(ui, "Play"));
   if (button(ui, "play", take_left(bar, width), label,
              {.tooltip = "Shows one stage after the other (Space)"})) {
-    start_or_stop(workbench, choice, ui.input().seconds);
+    start_or_stop(workbench, choice);
   }
   take_left(bar, 8.0F);
   const float changed = std::ceil(ui.width("changed")) + 30.0F;
@@ -190,57 +190,9 @@ void draw_stage_tools(Ui& ui, Workbench& workbench, StagesState& state, StageCho
   take_left(bar, 8.0F);
   const float misses = std::ceil(ui.width("near misses")) + 30.0F;
   if (bar.width >= misses) {
-    toggle(ui, "near_misses", take_left(bar, misses), "near misses", state.near_misses,
+    toggle(ui, "near_misses", take_left(bar, misses), "near misses", choice.near_misses,
            "What passes nearly rewrote, and why they did not");
   }
-}
-
-struct Miss {
-  std::size_t stage = 0;
-  const NearMissRecord* record = nullptr;
-};
-
-void draw_misses(Ui& ui, Workbench& workbench, StagesState& state, const Rect& rect) {
-  const RunData& run = *workbench.run();
-  std::vector<Miss> misses;
-  for (std::size_t i = 0; i < run.stages().size(); ++i) {
-    for (const NearMissRecord& miss : run.stages()[i].record.near_misses) {
-      misses.push_back({.stage = i, .record = &miss});
-    }
-  }
-  if (misses.empty()) {
-    return draw_empty(ui, workbench, rect, "No near misses",
-                      {.text = "Every pass rewrote all that it nearly could."});
-  }
-  static constexpr std::array<TableColumn, 2> kMissColumns = {{
-      {.name = "reason",
-       .title = "node, and why not",
-       .align = Align::kLeft,
-       .help = "A node that the pass nearly rewrote, and the reason why it did not",
-       .sorts = false},
-      {.name = "stage",
-       .title = "pass",
-       .width = 110.0F,
-       .align = Align::kLeft,
-       .help = "The pass that looked at it",
-       .sorts = false},
-  }};
-  const TableResponse response =
-      table(ui, "misses", rect, {.columns = kMissColumns, .rows = misses.size()}, state.miss_table,
-            [&](Ui& inner, const TableCell& cell) {
-              const Miss& miss = misses[cell.row];
-              const std::string text =
-                  cell.column == 0 ? fmt::format("{}: {}", miss.record->node(), miss.record->reason)
-                                   : title_of_stage(run.stages()[miss.stage]);
-              inner.text(cell.rect, text, {.fit = Fit::kEnd});
-            });
-  if (response.hovered) {
-    const Miss& miss = misses[*response.hovered];
-    ui.tooltip({.hovered = true},
-               fmt::format("{}\n{}", miss.record->reason, fmt::join(miss.record->nodes, "\n")));
-  }
-  if (response.clicked) show_stage(workbench, misses[*response.clicked].stage);
-  if (response.activated) workbench.request("panel graph");
 }
 
 void draw_stage_list(Ui& ui, Workbench& workbench, StagesState& state, StageChoice& choice,
@@ -305,27 +257,66 @@ void draw_numbers(Ui& ui, Workbench& workbench, StagesState& state, const StageC
   }
 }
 
+bool has_stages(const Workbench& workbench) {
+  return workbench.run() != nullptr && !workbench.run()->stages().empty();
+}
+
+template <int kBy>
+void go_to_stage(Workbench& workbench) {
+  show_stage(workbench, changed_stage(*workbench.run(), shown_stage(workbench), kBy));
+}
+
+void play_or_stop(Workbench& workbench) {
+  start_or_stop(workbench, workbench.state<StageChoice>());
+}
+
+constexpr AppCommand kStagesCommands[] = {
+    {.id = "stages.before",
+     .title = "Stages: the one before",
+     .panel_key = "[",
+     .help = "The last stage before this one that changed the graph",
+     .run = go_to_stage<-1>,
+     .enabled = has_stages},
+    {.id = "stages.after",
+     .title = "Stages: the one after",
+     .panel_key = "]",
+     .help = "The next stage that changed the graph",
+     .run = go_to_stage<1>,
+     .enabled = has_stages},
+    {.id = "stages.play",
+     .title = "Stages: play, or stop",
+     .panel_key = "Space",
+     .help = "Shows one stage after the other",
+     .run = play_or_stop,
+     .enabled = has_stages},
+    {.id = "stages.changed",
+     .title = "Stages: those that changed the graph, or all",
+     .panel_key = "C",
+     .help = "Which passes are listed",
+     .run = [](Workbench& w) { w.state<StageChoice>().changed_only ^= true; },
+     .enabled = has_stages},
+    {.id = "stages.near_misses",
+     .title = "Stages: near misses, or stages",
+     .panel_key = "X",
+     .help = "What passes nearly rewrote, and why they did not, in place of the stages",
+     .run = [](Workbench& w) { w.state<StageChoice>().near_misses ^= true; },
+     .enabled = has_stages},
+};
+
 void draw_stages(Ui& ui, Workbench& workbench, const Rect& rect) {
-  const RunData* run = workbench.run();
-  const bool has_stages = run != nullptr && !run->stages().empty();
-  if (!has_content(ui, workbench, rect, Topic::kStages, has_stages, "No stages")) return;
+  if (!has_content(ui, workbench, rect, Topic::kStages, has_stages(workbench), "No stages")) return;
   auto& state = workbench.state<StagesState>();
   auto& choice = workbench.state<StageChoice>();
   Rect rest = rect;
   const bool narrow = rect.width < kLeastStageList;
   if (rect.height > 110.0F && !narrow) {
-    draw_stage_tools(ui, workbench, state, choice, take_top(rest, ui.row_height() + 8.0F));
+    draw_stage_tools(ui, workbench, choice, take_top(rest, ui.row_height() + 8.0F));
   }
-  if (ui.region_has_keys()) {
-    const std::size_t shown = shown_stage(workbench);
-    if (ui.take("[")) show_stage(workbench, changed_stage(*run, shown, -1));
-    if (ui.take("]")) show_stage(workbench, changed_stage(*run, shown, 1));
-    if (ui.take(Chord{.key = Key::kSpace})) start_or_stop(workbench, choice, ui.input().seconds);
-  }
+  take_panel_keys(ui, workbench, kStagesCommands);
   play_stages(ui, workbench, choice);
   if (narrow) return draw_numbers(ui, workbench, state, choice, rest);
-  if (state.near_misses) {
-    draw_misses(ui, workbench, state, rest);
+  if (choice.near_misses) {
+    draw_missed_rewrites(ui, workbench, state.miss_table, rest);
   } else {
     draw_stage_list(ui, workbench, state, choice, rest);
   }
@@ -348,7 +339,7 @@ CopiedTable stages_table(Workbench& workbench) {
 
 std::string stages_twin(Workbench& workbench) {
   std::string line = twin_of_run(workbench, "inspect") + " --stages";
-  if (workbench.state<StagesState>().near_misses) line += " --explain";
+  if (workbench.state<StageChoice>().near_misses) line += " --explain";
   const RunData* run = workbench.run();
   if (run != nullptr && run->session() > 0) line += fmt::format(" --session {}", run->session());
   return line;
@@ -364,12 +355,12 @@ Panel stages_panel() {
               "what a step of it would take in time and memory. Click a stage to see its "
               "graph, Shift-click another to hold it against that one. Near misses are what a "
               "pass would have rewritten but for one reason.",
-          .keys =
-              "[ ]: the stage before, after\nSpace: play\nShift-click: the stage to compare "
-              "with\nEnter: its graph",
+          .keys = "Shift-click: the stage to compare with\nEnter: its graph",
           .draw = draw_stages,
           .table = stages_table,
-          .twin = stages_twin};
+          .twin = stages_twin,
+          .commands = kStagesCommands,
+          .view = stages_view()};
 }
 
 }  // namespace trainscope::gui

@@ -10,15 +10,14 @@
 
 #include "gui/panels/empty_state.h"
 #include "gui/panels/timeline_state.h"
+#include "gui/panels/view/view_parts.h"
 #include "gui/ui/controls.h"
+#include "gui/views/kernel_rows.h"
 #include "gui/workbench/panel.h"
 
 namespace trainscope::gui {
-namespace {
 
-// The step of median length, with a margin: calls can be told apart in one step, not in thirty.
-// Everything where there are no steps.
-TimeRange usual_step(const TimelineData& data) {
+TimeRange first_view(const TimelineData& data) {
   if (data.steps.empty()) return data.whole;
   std::vector<TimeRange> steps;
   for (const StepSpan& step : data.steps) steps.push_back(step.range);
@@ -28,8 +27,6 @@ TimeRange usual_step(const TimelineData& data) {
   const std::int64_t margin = (middle->end_ns - middle->begin_ns) / 50;
   return moved(data, {.begin_ns = middle->begin_ns - margin, .end_ns = middle->end_ns + margin}, 0);
 }
-
-}  // namespace
 
 void update_timeline(TimelineState& state, Workbench& workbench) {
   RunData& run = *workbench.run();
@@ -42,7 +39,7 @@ void update_timeline(TimelineState& state, Workbench& workbench) {
     state.version = run.version();
     state.data = timeline_data(*run.events());
     state.threads = run.thread_names();
-    state.view = grows ? moved(state.data, state.view, 0) : usual_step(state.data);
+    state.view = grows ? moved(state.data, state.view, 0) : first_view(state.data);
     state.summed = {};
     state.flows_of = kNoRow;
     state.flows.clear();
@@ -97,12 +94,6 @@ TimeRange summed_range(const TimelineState& state, const Workbench& workbench) {
 namespace {
 
 constexpr float kSumsWidth = 300.0F;
-
-constexpr std::array<std::string_view, 6> kGroupNames = {"kernel", "op",    "node",
-                                                         "layer",  "phase", "pass"};
-constexpr std::array<profiler::GroupBy, 6> kGroups = {
-    profiler::GroupBy::kKernel, profiler::GroupBy::kOp,    profiler::GroupBy::kNode,
-    profiler::GroupBy::kLayer,  profiler::GroupBy::kPhase, profiler::GroupBy::kPass};
 
 // The profile of the session that is shown.
 std::string query_of(Workbench& workbench) {
@@ -162,20 +153,19 @@ void draw_timeline_tools(Ui& ui, Workbench& workbench, TimelineState& state, Rec
   const Selection& selection = workbench.selection();
   const bool has_range = !selection.range.empty();
   if (button(ui, "to_range", take_left(bar, button_width(ui, "To range")), "To range",
-             {.enabled = has_range, .tooltip = "The selected range over the whole width"})) {
-    state.view = moved(state.data, selection.range, 0);
+             {.enabled = has_range, .tooltip = "The selected range over the whole width (V)"})) {
+    workbench.request("timeline.to_range");
   }
   take_left(bar, 6.0F);
   if (button(ui, "no_range", take_left(bar, button_width(ui, "No range")), "No range",
              {.enabled = has_range, .tooltip = "Sums of all steps again (Escape)"})) {
-    Selection without = selection;
-    without.range = {};
-    workbench.select(without);
+    workbench.request("timeline.no_range");
   }
   take_left(bar, 12.0F);
   draw_seen(ui, workbench, state, bar);
   if (has_range) return;
-  ui.text(bar, "Shift-drag selects a range", {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  ui.text(bar, "R: what is seen is the range; or Shift-drag",
+          {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
 }
 
 void draw_timeline(Ui& ui, Workbench& workbench, const Rect& rect) {
@@ -194,6 +184,7 @@ void draw_timeline(Ui& ui, Workbench& workbench, const Rect& rect) {
       draw_range_sums(ui, workbench, state, take_bottom(rest, rest.height * 0.34F));
     }
   }
+  take_panel_keys(ui, workbench, timeline_commands());
   draw_timeline_rows(ui, workbench, state, rest);
 }
 
@@ -273,14 +264,12 @@ void draw_range_sums(Ui& ui, Workbench& workbench, TimelineState& state, const R
   Rect rest = rect;
   Rect head = take_top(rest, ui.row_height() + 6.0F).inset(6.0F, 3.0F);
   std::vector<MenuItem> items;
-  std::size_t chosen = 0;
-  for (std::size_t i = 0; i < kGroups.size(); ++i) {
-    if (kGroups[i] == state.by) chosen = i;
-    items.push_back({.label = std::string(kGroupNames[i]), .checked = kGroups[i] == state.by});
+  for (const profiler::GroupBy by : kTimelineGroups) {
+    items.push_back({.label = std::string(name_of(by)), .checked = by == state.by});
   }
-  const std::string label = fmt::format("by {} ▼", kGroupNames[chosen]);
+  const std::string label = fmt::format("by {} ▼", name_of(state.by));
   const int picked = menu_button(ui, "by", take_left(head, button_width(ui, label)), label, items);
-  if (picked >= 0) state.by = kGroups[static_cast<std::size_t>(picked)];
+  if (picked >= 0) state.by = kTimelineGroups[static_cast<std::size_t>(picked)];
   take_left(head, 8.0F);
   draw_summed_time(ui, workbench, state, head);
   if (state.sums.rows.empty()) {
@@ -312,55 +301,13 @@ CopiedTable timeline_table(Workbench& workbench) {
 
 std::string timeline_twin(Workbench& workbench) {
   auto& state = workbench.state<TimelineState>();
-  const auto by = std::ranges::find(kGroups, state.by) - kGroups.begin();
-  std::string line =
-      query_of(workbench) + fmt::format(" --by {}", kGroupNames[static_cast<std::size_t>(by)]);
+  std::string line = query_of(workbench) + fmt::format(" --by {}", name_of(state.by));
   const RunData* run = workbench.run();
   if (run == nullptr || run->events() == nullptr) return line;
   update_timeline(state, workbench);
   const TimeRange range = summed_range(state, workbench);
   return line + fmt::format(" --range {}:{}", range.begin_ns, range.end_ns);
 }
-
-bool has_timeline(const Workbench& workbench) {
-  return workbench.run() != nullptr && workbench.run()->events() != nullptr;
-}
-
-void fit_timeline(Workbench& workbench) {
-  auto& state = workbench.state<TimelineState>();
-  update_timeline(state, workbench);
-  state.view = state.data.whole;
-}
-
-void go_to_next_step(Workbench& workbench) {
-  auto& state = workbench.state<TimelineState>();
-  update_timeline(state, workbench);
-  go_to_step(state, workbench, 1);
-}
-
-void go_to_step_before(Workbench& workbench) {
-  auto& state = workbench.state<TimelineState>();
-  update_timeline(state, workbench);
-  go_to_step(state, workbench, -1);
-}
-
-constexpr AppCommand kTimelineCommands[] = {
-    {.id = "timeline.fit",
-     .title = "Timeline: all of it",
-     .help = "The whole profile over the width",
-     .run = fit_timeline,
-     .enabled = has_timeline},
-    {.id = "timeline.next_step",
-     .title = "Timeline: the next step",
-     .help = "The step after this one over the width, as the range",
-     .run = go_to_next_step,
-     .enabled = has_timeline},
-    {.id = "timeline.step_before",
-     .title = "Timeline: the step before",
-     .help = "The step before this one over the width, as the range",
-     .run = go_to_step_before,
-     .enabled = has_timeline},
-};
 
 }  // namespace
 
@@ -375,13 +322,13 @@ Panel timeline_panel() {
               "has where the time of the selected range went. Curves lead from the calls whose "
               "results the selected call reads, and to those that read its own.",
           .keys =
-              "W, S: nearer, further\nA, D: to the left, right\nF: the whole profile\nLeft, Right: "
-              "the call before, after\n, .: the step before, after\nShift-drag: a range\nEscape: "
-              "no range\nDouble click: the span over the whole width",
+              "+, -: nearer, further\nLeft, Right: the call before, after\nShift-drag: a range\n"
+              "Double click: the span over the whole width",
           .draw = draw_timeline,
           .table = timeline_table,
           .twin = timeline_twin,
-          .commands = kTimelineCommands};
+          .commands = timeline_commands(),
+          .view = timeline_view()};
 }
 
 }  // namespace trainscope::gui

@@ -159,21 +159,10 @@ class RowsDrawer {
   }
 
   void take_keys() {
-    const std::int64_t length = state_.view.end_ns - state_.view.begin_ns;
-    if (ui_.take("W") || ui_.take("+")) state_.view = zoomed(state_.data, state_.view, 0.7, 0.5);
-    if (ui_.take("S") || ui_.take("-")) state_.view = zoomed(state_.data, state_.view, 1.4, 0.5);
-    if (ui_.take("A")) state_.view = moved(state_.data, state_.view, -length / 5);
-    if (ui_.take("D")) state_.view = moved(state_.data, state_.view, length / 5);
-    if (ui_.take("F")) state_.view = state_.data.whole;
+    if (ui_.take("+")) state_.view = zoomed(state_.data, state_.view, 0.7, 0.5);
+    if (ui_.take("-")) state_.view = zoomed(state_.data, state_.view, 1.4, 0.5);
     if (ui_.take("Left")) step_call(-1);
     if (ui_.take("Right")) step_call(1);
-    if (ui_.take(",")) go_to_step(state_, workbench_, -1);
-    if (ui_.take(".")) go_to_step(state_, workbench_, 1);
-    if (!workbench_.selection().range.empty() && ui_.take("Esc")) {
-      Selection selection = workbench_.selection();
-      selection.range = {};
-      workbench_.select(selection);
-    }
   }
 
   // The call before or after the selected one, in the plan.

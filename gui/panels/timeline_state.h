@@ -1,7 +1,9 @@
 // What the Timeline panel remembers, and its parts.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,9 +12,15 @@
 #include "gui/ui/ui.h"
 #include "gui/views/range_statistics.h"
 #include "gui/views/timeline_frame.h"
+#include "gui/workbench/panel.h"
 #include "gui/workbench/workbench.h"
 
 namespace trainscope::gui {
+
+// What the time of a range can be added up by.
+inline constexpr std::array kTimelineGroups = {
+    profiler::GroupBy::kKernel, profiler::GroupBy::kOp,    profiler::GroupBy::kNode,
+    profiler::GroupBy::kLayer,  profiler::GroupBy::kPhase, profiler::GroupBy::kPass};
 
 struct TimelineState {
   const RunData* of = nullptr;
@@ -39,6 +47,9 @@ struct TimelineState {
   std::int64_t flows_in = 0;        // and the step
 };
 
+// The step of median length, with a margin: calls can be told apart in one step, not in thirty.
+// Everything where there are no steps.
+TimeRange first_view(const TimelineData& data);
 // Brings the state to the active run and its selection. The run has events.
 void update_timeline(TimelineState& state, Workbench& workbench);
 // The range that is selected, or else that of all whole steps.
@@ -46,6 +57,8 @@ TimeRange summed_range(const TimelineState& state, const Workbench& workbench);
 std::int64_t shown_step(const TimelineState& state, const Workbench& workbench);
 // Another step over the width, as the range.
 void go_to_step(TimelineState& state, Workbench& workbench, int by);
+
+std::span<const AppCommand> timeline_commands();
 
 void draw_timeline_rows(Ui& ui, Workbench& workbench, TimelineState& state, const Rect& rect);
 // Where counters are drawn: their names, their curves, and from which y on.

@@ -1,5 +1,7 @@
-// Tables as text for other programs.
+// Tables as text for other programs, and the keys of panels.
 #include "gui/workbench/panel.h"
+
+#include "gui/workbench/workbench.h"
 
 namespace trainscope::gui {
 namespace {
@@ -15,6 +17,14 @@ std::string plain(const std::string& text, char separator) {
 }
 
 }  // namespace
+
+void take_panel_keys(Ui& ui, Workbench& workbench, std::span<const AppCommand> commands) {
+  if (!ui.region_has_keys()) return;
+  for (const AppCommand& command : commands) {
+    if (command.panel_key.empty() || (command.enabled && !command.enabled(workbench))) continue;
+    if (ui.take(command.panel_key)) return command.run(workbench);
+  }
+}
 
 std::string tsv_of(const CopiedTable& table) {
   std::string text;

@@ -18,7 +18,9 @@ struct AppCommand {
   std::string_view title = {};  // "Next theme"
   std::string_view menu = {};   // in which it is; empty: in none
   std::string_view key = {};    // name of its chord; empty: none
-  std::string_view help = {};   // one sentence
+  // Of a panel's command: its chord while the panel has the keys.
+  std::string_view panel_key = {};
+  std::string_view help = {};  // one sentence
   void (*run)(Workbench&) = nullptr;
   bool (*enabled)(const Workbench&) = nullptr;  // null: always
   bool (*checked)(const Workbench&) = nullptr;  // null: it is nothing that is on or off
@@ -32,6 +34,19 @@ struct CopiedTable {
 std::string tsv_of(const CopiedTable& table);
 std::string markdown_of(const CopiedTable& table);
 
+// While the panel is drawn: runs its command whose key went down, if it has the keys.
+void take_panel_keys(Ui& ui, Workbench& workbench, std::span<const AppCommand> commands);
+
+// Something that a panel shows beside the selection, as a view names it ("by=op"): command lines
+// and bookmarks show it again.
+struct ViewPart {
+  std::string_view key = {};  // "by"
+  // Empty: as it is at first.
+  std::string (*now)(Workbench&) = nullptr;
+  // What `now` said; empty: as it is at first. False: there is no such value.
+  bool (*show)(Workbench&, std::string_view value) = nullptr;
+};
+
 struct Panel {
   std::string_view id = {};     // "kernels"
   std::string_view title = {};  // "Kernels"
@@ -44,6 +59,7 @@ struct Panel {
   // The command line that prints the same numbers.
   std::string (*twin)(Workbench&) = nullptr;
   std::span<const AppCommand> commands = {};
+  std::span<const ViewPart> view = {};
 };
 
 }  // namespace trainscope::gui

@@ -95,6 +95,7 @@ class Workbench {
   Notice notice;
   Notes notes;             // of the active run
   std::string region;      // that has the keys: "main", "strip", "inspector", "stages"
+  int region_steps = 0;    // regions that the keys shall go on by, below 0: back
   bool maximized = false;  // the region that has the keys, alone
   bool quit = false;
   bool under_way = false;  // something that is shown changes soon: draw again without input

@@ -11,6 +11,7 @@
 #include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
 #include "gui/panels/graph/graph_state.h"
+#include "gui/panels/view/view_parts.h"
 #include "gui/ui/controls.h"
 #include "gui/ui/text_field.h"
 #include "gui/workbench/panel.h"
@@ -173,6 +174,14 @@ void compare_or_not(Workbench& workbench) {
   choice.compare = on ? static_cast<std::int32_t>(before) : -1;
 }
 
+// The stage that it is held against: the changed one before (by < 0) or after the one of now.
+template <int kBy>
+void move_compared(Workbench& workbench) {
+  std::int32_t& compare = workbench.state<StageChoice>().compare;
+  const std::size_t from = compare < 0 ? shown_stage(workbench) : static_cast<std::size_t>(compare);
+  compare = static_cast<std::int32_t>(changed_stage(*workbench.run(), from, kBy));
+}
+
 void compare_with_model(Workbench& workbench) { workbench.state<StageChoice>().compare = 0; }
 
 void color_by_next(Workbench& workbench) {
@@ -202,18 +211,33 @@ void go_to_near_miss(Workbench& workbench) {
 constexpr AppCommand kGraphCommands[] = {
     {.id = "graph.stage_before",
      .title = "Graph: the stage before",
+     .panel_key = "[",
      .help = "The last stage before this one that changed the graph",
      .run = go_to_stage_before,
      .enabled = has_graph},
     {.id = "graph.stage_after",
      .title = "Graph: the stage after",
+     .panel_key = "]",
      .help = "The next stage that changed the graph",
      .run = go_to_stage_after,
      .enabled = has_graph},
     {.id = "graph.compare",
      .title = "Graph: against the stage before, or not",
+     .panel_key = "D",
      .help = "Marks what the stage has and the one before it has not",
      .run = compare_or_not,
+     .enabled = has_graph},
+    {.id = "graph.compare_earlier",
+     .title = "Graph: against one stage earlier",
+     .panel_key = "{",
+     .help = "The stage that it is held against is the changed one before",
+     .run = move_compared<-1>,
+     .enabled = has_graph},
+    {.id = "graph.compare_later",
+     .title = "Graph: against one stage later",
+     .panel_key = "}",
+     .help = "The stage that it is held against is the changed one after",
+     .run = move_compared<1>,
      .enabled = has_graph},
     {.id = "graph.compare_model",
      .title = "Graph: against the imported model",
@@ -222,35 +246,29 @@ constexpr AppCommand kGraphCommands[] = {
      .enabled = has_graph},
     {.id = "graph.color",
      .title = "Graph: the next colouring",
+     .panel_key = "C",
      .help = "Nodes by op, time, bytes, share of the roof, or pass",
      .run = color_by_next,
      .enabled = has_graph},
     {.id = "graph.near_miss",
      .title = "Graph: the next near miss",
+     .panel_key = "X",
      .help = "Selects what the pass of the stage nearly rewrote, one after the other",
      .run = go_to_near_miss,
      .enabled = has_graph},
     {.id = "graph.blocks",
      .title = "Graph: collapse or open all blocks",
+     .panel_key = "B",
      .help = "A collapsed block is its header alone",
      .run = collapse_or_open_all,
      .enabled = has_graph},
     {.id = "graph.fit",
      .title = "Graph: all of it",
+     .panel_key = "F",
      .help = "The whole graph in the view",
      .run = fit_graph,
      .enabled = has_graph},
 };
-
-void take_graph_keys(Ui& ui, Workbench& workbench) {
-  if (!ui.region_has_keys()) return;
-  if (ui.take("[")) go_to_stage_before(workbench);
-  if (ui.take("]")) go_to_stage_after(workbench);
-  if (ui.take("D")) compare_or_not(workbench);
-  if (ui.take("C")) color_by_next(workbench);
-  if (ui.take("B")) collapse_or_open_all(workbench);
-  if (ui.take("X")) go_to_near_miss(workbench);
-}
 
 void draw_graph(Ui& ui, Workbench& workbench, const Rect& rect) {
   RunData* run = workbench.run();
@@ -265,7 +283,7 @@ void draw_graph(Ui& ui, Workbench& workbench, const Rect& rect) {
     draw_graph_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));
     draw_graph_info(ui, workbench, state, take_top(rest, ui.row_height() + 2.0F));
   }
-  take_graph_keys(ui, workbench);
+  take_panel_keys(ui, workbench, kGraphCommands);
   const bool lists = state.compared >= 0 && rest.width > kChangesWidth + 360.0F;
   if (lists) draw_changes(ui, workbench, state, take_right(rest, kChangesWidth));
   draw_graph_canvas(ui, workbench, state, rest);
@@ -324,14 +342,13 @@ Panel graph_panel() {
               "with ~, and those that do the work of nodes that are gone with <. A dashed "
               "frame is around the nodes of what the pass of the stage nearly rewrote.",
           .keys =
-              "Arrows: the next node that way\nEnter: to the selected node\nF: the whole graph\n"
-              "[ ]: the stage before, after\nD: held against the stage before\nC: the next "
-              "colouring\nB: collapse or open all blocks\nX: the next near miss\n/: find\n"
+              "Arrows: the next node that way\nEnter: to the selected node\n/: find\n"
               "+, -: nearer, further",
           .draw = draw_graph,
           .table = graph_table,
           .twin = graph_twin,
-          .commands = kGraphCommands};
+          .commands = kGraphCommands,
+          .view = graph_view()};
 }
 
 }  // namespace trainscope::gui

@@ -133,7 +133,6 @@ class GraphDrawer {
     if (is_mine && selected_ != kNoPlace && ui_.take("Enter")) {
       state_.camera = camera_at(state_.layout, selected_, view_, 1.0F);
     }
-    if (ui_.take("F")) state_.camera = fit_camera(state_.layout, view_);
     const float x = view_.width / 2.0F;
     const float y = view_.height / 2.0F;
     if (ui_.take("+")) state_.camera = zoomed(state_.camera, 1.3F, x, y);

@@ -22,8 +22,9 @@ namespace trainscope::gui {
 struct StageChoice {
   std::int32_t compare = -1;  // -1: none
   bool changed_only = true;   // in lists
+  bool near_misses = false;   // a list of them in place of the stages
   bool plays = false;         // one stage after the other
-  double played = 0.0;        // seconds of the program when the last one came
+  double played = 0.0;        // seconds of the program when the last one came; below 0: it begins
 };
 
 // The position of the selected stage; the run has stages.
@@ -98,6 +99,9 @@ struct NearMissView {
 // A dashed outline around the nodes of each near miss, as `layout` places them, below all nodes; a
 // click on none of these, at `clicked`, selects the near miss there.
 void draw_near_misses(Ui& ui, Workbench& workbench, GraphState& state, const NearMissView& view);
+// What the passes of all stages nearly rewrote, with the reasons why they did not; a click shows
+// the stage.
+void draw_missed_rewrites(Ui& ui, Workbench& workbench, TableState& state, const Rect& rect);
 // What the shown stage has and the compared one has not, and the other way round.
 void draw_changes(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect);
 

@@ -53,4 +53,21 @@ Color color_of_class(const Theme& theme, OpClass op_class) {
   return place < kSeriesColors ? theme.series[place] : theme.soft_ink;
 }
 
+std::span<const AppCommand> roofline_commands() {
+  static constexpr AppCommand kRows[] = {
+      {.id = "roofline.by",
+       .title = "Roofline: the next grouping",
+       .panel_key = "G",
+       .help = "Points by node, op or kernel",
+       .run =
+           [](Workbench& w) {
+             profiler::GroupBy& by = w.state<RooflineState>().wishes.by;
+             const auto at = std::ranges::find(kRooflineGroups, by);
+             by = at + 1 < kRooflineGroups.end() ? *(at + 1) : kRooflineGroups.front();
+           },
+       .enabled = [](const Workbench& w) { return w.run() != nullptr; }},
+  };
+  return kRows;
+}
+
 }  // namespace trainscope::gui

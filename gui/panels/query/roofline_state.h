@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -48,6 +49,8 @@ void select_point(Workbench& workbench, const RooflineState& state, std::size_t 
 
 // More places in legends than colours: what is no class is grey.
 Color color_of_class(const Theme& theme, OpClass op_class);
+
+std::span<const AppCommand> roofline_commands();
 
 std::vector<TableColumn> roofline_columns(const RooflineState& state);
 // The points as rows: sorted by their heads, chosen by clicks and keys.

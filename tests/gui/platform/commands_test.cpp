@@ -11,6 +11,7 @@
 #include "gui/app/bookmarks.h"
 #include "gui/app/command_docs.h"
 #include "gui/app/workspaces.h"
+#include "gui/panels/panels.h"
 #include "tests/gui/platform/window_driver.h"
 
 namespace trainscope::gui {
@@ -159,6 +160,45 @@ TEST_CASE("commands: what has a key runs by it") {
     CHECK_FALSE(window.workbench().notice.is_error);
   }
   std::filesystem::remove(test::text_run().folder() / kNotesFile);
+}
+
+TEST_CASE("commands: keys of a panel are there once in it, and do what their commands do") {
+  std::size_t with_key = 0;
+  std::size_t changed = 0;
+  for (const Panel& panel : all_panels()) {
+    std::vector<std::string_view> keys;
+    for (const AppCommand& command : panel.commands) {
+      if (command.panel_key.empty()) continue;
+      INFO(command.id);
+      CHECK(command.key.empty());
+      CHECK(chord_named(command.panel_key).has_value());
+      CHECK(std::ranges::find(keys, command.panel_key) == keys.end());
+      keys.push_back(command.panel_key);
+      // In the middle of things: another stage, a step as the range, the cursor at its begin.
+      const auto prepared = [&](WindowDriver& window) {
+        const std::string stage = window.workbench().run()->stages()[3].label;
+        REQUIRE(show_view(window.workbench(), "graph,color=time,stage=" + stage));
+        REQUIRE(run_command(window.workbench(), "timeline.next_step"));
+        REQUIRE(show_panel(window.workbench().settings.layout, panel.id));
+        window.settle();
+        return window.svg();
+      };
+      WindowDriver by_key(test::text_run().folder());
+      const std::string before = prepared(by_key);
+      by_key.key(command.panel_key);
+      by_key.settle();
+      WindowDriver by_id(test::text_run().folder());
+      CHECK(prepared(by_id) == before);
+      REQUIRE(run_command(by_id.workbench(), command.id));
+      by_id.settle();
+      const std::string after = by_id.svg();
+      CHECK(by_key.svg() == after);
+      ++with_key;
+      changed += after == before ? 0 : 1;
+    }
+  }
+  CHECK(with_key > 25);
+  CHECK(changed + 4 >= with_key);  // what is whole already is fitted to no other picture
 }
 
 TEST_CASE("commands: the table of the panel in front is copied, of the region that has the keys") {
