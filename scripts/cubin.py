@@ -37,7 +37,7 @@ class CubinError(Exception):
 class Kernel:
     """What ptxas made of one kernel for one architecture."""
     arch: str         # sm_90a
-    source: str       # norm/norm.cu
+    folder: str       # of its source below kernels/cuda: norm
     name: str         # demangled, without parameters and this project's namespaces
     compiler: str     # the version of ptxas
     registers: int
@@ -169,7 +169,7 @@ def declared(ptx, directive):
     return 0 if not found else int(found[1]) * int(found[2] or 1) * int(found[3] or 1)
 
 
-def kernels_of_image(source, data, what):
+def kernels_of_image(folder, data, what):
     elf = Elf(data, what)
     if elf.machine != CUDA_MACHINE:
         raise CubinError(f"{what} is for machine {elf.machine}, not a GPU of NVIDIA")
@@ -194,7 +194,7 @@ def kernels_of_image(source, data, what):
         if name not in ptx or (REGISTERS, index) not in info or (LEAST_STACK, index) not in info:
             raise CubinError(f"{what}: kernel {name} has no PTX text, registers or stack")
         kernels.append(Kernel(
-            arch=arch[1], source=source, name=name, compiler=version[1],
+            arch=arch[1], folder=folder, name=name, compiler=version[1],
             registers=info[REGISTERS, index],
             stack=max(info[LEAST_STACK, index], info.get((FRAME, index), 0)),
             shared=max(elf.sections.get(".nv.shared." + name, (0, b"", 0))[2] - reserved, 0),
@@ -221,15 +221,15 @@ def demangled(names):
 
 
 def kernels_of(path):
-    """Every Kernel of a file, sorted by source and name."""
+    """Every Kernel of a file, sorted by folder and name; one that several sources hold comes several times."""
     try:
         data = memoryview(Path(path).read_bytes())
     except OSError as error:
         raise CubinError(f"{path}: {error.strerror}") from error
     kernels = []
     for number, (source, image) in enumerate(images_of(Elf(data, path).bytes_of(".nv_fatbin"), path)):
-        source = source.rpartition("kernels/cuda/")[2] or "?"
-        kernels += kernels_of_image(source, image, f"{path}: image {number} ({source})")
+        below = source.rpartition("kernels/cuda/")[2] or "?"  # norm/norm.cu, or norm/unit_0.cu of several sources
+        kernels += kernels_of_image(below.partition("/")[0], image, f"{path}: image {number} ({below})")
     for kernel, name in zip(kernels, demangled([plain_name(kernel.name) for kernel in kernels])):
         kernel.name = name
-    return sorted(kernels, key=lambda kernel: (kernel.source, kernel.name, kernel.arch))
+    return sorted(kernels, key=lambda kernel: (kernel.folder, kernel.name, kernel.arch))

@@ -18,7 +18,7 @@ from pathlib import Path
 from cubin import COUNTED, CubinError, kernels_of
 
 NUMBERS = ("threads", "blocks", "registers", "stack", "shared")
-COLUMNS = ("arch", "source", "kernel", *NUMBERS, *COUNTED)
+COLUMNS = ("arch", "folder", "kernel", *NUMBERS, *COUNTED)
 MOST_FINDINGS = 40
 
 # Of a multiprocessor (CUDA C++ Programming Guide, compute capabilities).
@@ -29,7 +29,7 @@ LEAST_WARPS = 32  # that a kernel leaves room for where it declares no blocks
 
 
 def key(kernel):
-    return kernel.arch, kernel.source, kernel.name
+    return kernel.arch, kernel.folder, kernel.name
 
 
 def row_of(kernel):
@@ -37,8 +37,8 @@ def row_of(kernel):
             *(kernel.counts[name] for name in COUNTED))
 
 
-def label(arch, source, name):
-    return f"{source} {name} ({arch})"
+def label(arch, folder, name):
+    return f"{folder} {name} ({arch})"
 
 
 def resident_blocks(kernel):
@@ -58,13 +58,13 @@ def declared_blocks(kernel):
 @dataclass
 class Allowance:
     """A row of stack.tsv or instructions.tsv: kernels by pattern, a number, and why."""
-    source: str
+    folder: str
     kernel: str
     number: int
     text: str
 
     def holds_for(self, kernel):
-        return fnmatchcase(kernel.source, self.source) and fnmatchcase(kernel.name, self.kernel)
+        return fnmatchcase(kernel.folder, self.folder) and fnmatchcase(kernel.name, self.kernel)
 
 
 def rows_of(path, width):
@@ -89,24 +89,24 @@ def number_of(text, path, line):
 
 
 def read_stack(folder):
-    """stack.tsv: source, kernel, bytes, reason."""
+    """stack.tsv: folder, kernel, bytes, reason."""
     path = folder / "stack.tsv"
-    allowances = [Allowance(source, kernel, number_of(most, path, line), reason.strip())
-                  for line, (source, kernel, most, reason) in rows_of(path, 4)]
+    allowances = [Allowance(place, kernel, number_of(most, path, line), reason.strip())
+                  for line, (place, kernel, most, reason) in rows_of(path, 4)]
     for allowance in allowances:
         if not allowance.text:
-            raise CubinError(f"{path}: {allowance.source} {allowance.kernel} has a stack without a reason")
+            raise CubinError(f"{path}: {allowance.folder} {allowance.kernel} has a stack without a reason")
     return allowances
 
 
 def read_instructions(folder):
-    """instructions.tsv: source, kernel, instruction, least."""
+    """instructions.tsv: folder, kernel, instruction, least."""
     path = folder / "instructions.tsv"
     rows = []
-    for line, (source, kernel, instruction, least) in rows_of(path, 4):
+    for line, (place, kernel, instruction, least) in rows_of(path, 4):
         if instruction not in COUNTED:
             raise CubinError(f"{path}:{line}: '{instruction}' is none of {', '.join(COUNTED)}")
-        rows.append(Allowance(source, kernel, number_of(least, path, line), instruction))
+        rows.append(Allowance(place, kernel, number_of(least, path, line), instruction))
     return rows
 
 
@@ -135,7 +135,7 @@ def stack_findings(kernels, allowances):
             yield f"{label(*key(kernel))}: {kernel.stack} bytes of stack, at most {most} are allowed"
     for row in allowances:
         if not any(row.holds_for(kernel) for kernel in kernels):
-            yield f"stack.tsv: no kernel is {row.source} {row.kernel}"
+            yield f"stack.tsv: no kernel is {row.folder} {row.kernel}"
 
 
 def occupancy_findings(kernels):
@@ -152,7 +152,7 @@ def instruction_findings(kernels, rows):
     for row in rows:
         meant = [kernel for kernel in kernels if row.holds_for(kernel)]
         if not meant:
-            yield f"instructions.tsv: no kernel is {row.source} {row.kernel}"
+            yield f"instructions.tsv: no kernel is {row.folder} {row.kernel}"
         for kernel in meant:
             if kernel.counts[row.text] < row.number:
                 yield (f"{label(*key(kernel))}: {kernel.counts[row.text]} {row.text}, "
@@ -213,12 +213,16 @@ def not_compared(kernels, folder):
 
 
 def write_table(kernels, folder):
-    """Anew for the architectures that the kernels have; rows of others stay."""
+    """Anew for the architectures that the kernels have; rows of others stay. Sources of a folder that are
+    compiled apart may hold the same kernel: its row has the most of each number."""
     path = folder / "kernels.tsv"
     compilers, table = read_table(folder) if path.exists() else ({}, {})
     new = {kernel.arch: kernel.compiler for kernel in kernels}
-    rows = [(*place, *numbers.values()) for place, numbers in table.items() if place[0] not in new]
-    rows = sorted(rows + [row_of(kernel) for kernel in kernels], key=lambda row: (row[1], row[2], row[0]))
+    rows = {place: tuple(numbers.values()) for place, numbers in table.items() if place[0] not in new}
+    for kernel in kernels:
+        numbers = row_of(kernel)[len(key(kernel)):]
+        rows[key(kernel)] = tuple(map(max, numbers, rows.get(key(kernel), numbers)))
+    rows = sorted(((*place, *numbers) for place, numbers in rows.items()), key=lambda row: (row[1], row[2], row[0]))
     lines = [f"# {arch} ptxas {version}" for arch, version in sorted({**compilers, **new}.items())]
     lines += ["\t".join(map(str, row)) for row in [COLUMNS, *rows]]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

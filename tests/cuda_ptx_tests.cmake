@@ -4,15 +4,26 @@
 add_library(trainscope_cuda_ptx INTERFACE)
 set_target_properties(trainscope_cuda_ptx PROPERTIES TRAINSCOPE_HEADER_NAMES "" TRAINSCOPE_LEAF OFF
                                                      TRAINSCOPE_DEPS trainscope_kernels_cuda_emulator)
-trainscope_test(cuda/ptx DEPS engine LIBS trainscope_kernels_cuda_emulator
+# The interpreter: optimised, unlike the tests.
+file(GLOB interpreter_sources CONFIGURE_DEPENDS cuda/interpreter/*.cpp)
+add_library(cuda_interpreter OBJECT ${interpreter_sources})
+trainscope_warnings(cuda_interpreter)
+target_include_directories(cuda_interpreter PRIVATE "${PROJECT_SOURCE_DIR}")
+target_compile_definitions(cuda_interpreter PRIVATE TRAINSCOPE_EMULATE)
+trainscope_precompile(cuda_interpreter OWNER trainscope_precompiled_library)
+trainscope_test(cuda/ptx DEPS engine LIBS trainscope_kernels_cuda_emulator cuda_interpreter
                 SUPPORT graph_text.cpp op_case.cpp op_examples.cpp)
 set_property(TEST cuda_ptx APPEND PROPERTY LABELS cuda)
-# <folder>/<source>.ptx for each source, which is compiled with these options too.
+# <folder>/<name>.ptx for each unit of the sources, which is compiled with these options too.
 function(trainscope_ptx folder options)
   file(MAKE_DIRECTORY "${folder}")
   set(texts)
-  foreach(source IN LISTS ARGN)
-    get_filename_component(name "${source}" NAME_WE)
+  trainscope_cuda_units(units "${folder}" ${ARGN})
+  foreach(source IN LISTS units)
+    cmake_path(GET source PARENT_PATH name)
+    cmake_path(GET name FILENAME name)
+    cmake_path(GET source STEM stem)
+    string(APPEND name "_${stem}")
     set(text "${folder}/${name}.ptx")
     add_custom_command(OUTPUT "${text}"
       COMMAND "${CMAKE_CUDA_COMPILER}" -ptx -arch=sm_90a -std=c++20 -lineinfo --expt-relaxed-constexpr
@@ -21,6 +32,12 @@ function(trainscope_ptx folder options)
       DEPENDS "${source}" DEPFILE "${text}.d" COMMENT "PTX of ${name}" VERBATIM)
     list(APPEND texts "${text}")
   endforeach()
+  # The interpreter reads all texts of the folder: none of units that there are no more.
+  file(GLOB old "${folder}/*.ptx")
+  list(REMOVE_ITEM old ${texts})
+  if(old)
+    file(REMOVE ${old})
+  endif()
   set(texts ${texts} PARENT_SCOPE)
 endfunction()
 

@@ -14,6 +14,7 @@ function(trainscope_simulated_library target name)
   set_target_properties(${target} PROPERTIES
     OUTPUT_NAME "${name}" SUFFIX .so.13 LIBRARY_OUTPUT_DIRECTORY "${simulated_folder}/lib"
     BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
+  trainscope_precompile(${target} OWNER trainscope_precompiled_library)
 endfunction()
 trainscope_simulated_library(simulated_cudart cudart "${simulated}/cudart.cpp" "${simulated}/memory.cpp"
                              "${simulated}/runtime.cpp" "${simulated}/streams.cpp")
@@ -33,28 +34,22 @@ if(TRAINSCOPE_NCCL_INCLUDE)
   add_dependencies(simulated_plug_in simulated_nccl)
 endif()
 
-file(GLOB ptx_sources CONFIGURE_DEPENDS cuda/ptx/*.cpp)
-list(FILTER ptx_sources EXCLUDE REGEX "_test[.]cpp$|/interpreted_case[.]cpp$")
-add_library(simulated_kernels OBJECT "${simulated}/own_kernels.cpp" ${ptx_sources})
+add_library(simulated_kernels OBJECT "${simulated}/own_kernels.cpp")
 trainscope_warnings(simulated_kernels)
 target_link_libraries(simulated_kernels PUBLIC
   "$<LINK_LIBRARY:WHOLE_ARCHIVE,trainscope_kernels_cuda_emulator>")
 function(trainscope_simulated_program name)
   add_executable(simulated_${name} ${ARGN})
   trainscope_warnings(simulated_${name})
-  target_link_libraries(simulated_${name} PRIVATE simulated_kernels)
+  target_link_libraries(simulated_${name} PRIVATE simulated_kernels cuda_interpreter)
   set_target_properties(simulated_${name} PROPERTIES
     OUTPUT_NAME "${name}" ENABLE_EXPORTS ON RUNTIME_OUTPUT_DIRECTORY "${simulated_folder}/bin")
   add_dependencies(simulated_${name} simulated_plug_in)
 endfunction()
 trainscope_simulated_program(trainscope "${PROJECT_SOURCE_DIR}/cli/main.cpp")
 target_link_libraries(simulated_trainscope PRIVATE trainscope_cli)
-trainscope_simulated_program(device_self_test ${device_test_sources})
-target_link_libraries(simulated_device_self_test PRIVATE trainscope_engine_exec trainscope_engine_ops)
-foreach(support IN ITEMS copying_device.cpp op_case.cpp op_examples.cpp)
-  trainscope_test_support(${support} object)
-  target_sources(simulated_device_self_test PRIVATE $<TARGET_OBJECTS:${object}>)
-endforeach()
+trainscope_simulated_program(device_self_test)
+trainscope_device_self_test(simulated_device_self_test)
 
 add_library(trainscope_cuda_runtime INTERFACE)
 set_target_properties(trainscope_cuda_runtime PROPERTIES TRAINSCOPE_HEADER_NAMES "" TRAINSCOPE_LEAF OFF

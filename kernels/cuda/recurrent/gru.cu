@@ -74,16 +74,16 @@ __global__ void __launch_bounds__(kTeamThreads) finish_gru_step(const GruStep<T>
   C product = C(0);
   C y = C(0);
   if (step.order.counts(step.t, n)) {
-    g = gates[kG * step.hidden + j] + step.bias_of(false, kG, j);
+    g = gates[kH * step.hidden + j] + step.bias_of(false, kH, j);
     if (after) {
       z = step.update_or_reset(gates, kZ, j);
       r = step.update_or_reset(gates, kR, j);
-      product = gates[kProduct * step.hidden + j] + step.bias_of(true, kG, j);
+      product = gates[kProduct * step.hidden + j] + step.bias_of(true, kH, j);
       g += r * product;
     } else {
       z = gates[kZ * step.hidden + j];
       r = gates[kR * step.hidden + j];
-      g += step.bias_of(true, kG, j);
+      g += step.bias_of(true, kH, j);
     }
     g = activated(step.rules, 1, g);
     y = (C(1) - z) * g + z * step.state[at];
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kTeamThreads) finish_gru_step(const GruStep<T>
   }
   gates[kZ * step.hidden + j] = z;
   gates[kR * step.hidden + j] = r;
-  gates[kG * step.hidden + j] = g;
+  gates[kH * step.hidden + j] = g;
   if (after) gates[kProduct * step.hidden + j] = product;
   step.y[at] = static_cast<T>(y);
 }
@@ -133,7 +133,7 @@ void run_gru(const RunArgs& args) {
     begin_state(args, data_or_null<const T>(args.inputs, kFirstHidden), sizes, d, buffers.state);
     const StepOrder order = step_order(args.params, args.inputs, d);
     const T* of_gates = recurrence_of<T>(args.inputs, sizes, d, kZ);
-    const T* of_product = recurrence_of<T>(args.inputs, sizes, d, kG);
+    const T* of_product = recurrence_of<T>(args.inputs, sizes, d, kH);
     for (std::int64_t k = 0; k < sizes.time; ++k) {
       const std::int64_t t = order.at(k);
       C* gates = saved + t * sizes.batch * row;
@@ -157,7 +157,7 @@ void run_gru(const RunArgs& args) {
       } else {
         launch(args.call, unit_grid(sizes.states()), scale_gru_state<T>, step);
         multiply_by_weights(args.call, buffers.scaled, of_product, sizes.batch, hidden, hidden,
-                            gates + kG * hidden, row, true);
+                            gates + kH * hidden, row, true);
       }
       launch(args.call, unit_grid(sizes.states()), finish_gru_step<T>, step);
     }

@@ -9,7 +9,7 @@
 namespace trainscope::cuda {
 
 // Blocks of H units of a row of what is kept.
-enum GruBlock : std::int64_t { kZ, kR, kG, kProduct };
+enum GruBlock : std::int64_t { kZ, kR, kH, kProduct };
 
 // R [H, H] of a gate of direction d, behind which those of the next gates lie. `forward` are the
 // inputs of Gru.

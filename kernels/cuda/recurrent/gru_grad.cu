@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kTeamThreads) go_back_gru_step(const GruGradie
   if (step.states.order.counts(step.t, n)) {
     const C* y = step.saved + n * step.saved_row + j;
     const C z = y[kZ * hidden];
-    const C g = y[kG * hidden];
+    const C g = y[kH * hidden];
     const C dh = step.dstate[at] + (step.dy == nullptr ? C(0) : computed(step.dy[at]));
     dz = derived(step.rules, 0, z, dh * (step.states.at(step.k, n, j) - g));
     dg = derived(step.rules, 1, g, dh * (C(1) - z));
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kTeamThreads) go_back_gru_step(const GruGradie
   }
   d[kZ * hidden] = dz;
   d[kR * hidden] = dr;
-  d[kG * hidden] = dg;
+  d[kH * hidden] = dg;
   if (step.rules.linear_before_reset) step.dproduct[n * step.product_row + j] = dproduct;
 }
 
@@ -146,7 +146,7 @@ struct GruBackward {
   }
   // Of what R's rows of g are multiplied with: of g, or of the product that r scales.
   GateGradients<C> products(std::int64_t t, std::int64_t rows) const {
-    if (!params.linear_before_reset) return gates(t, rows, kG, 1);
+    if (!params.linear_before_reset) return gates(t, rows, kH, 1);
     return {buffers.dproduct + t * sizes.states(), sizes.hidden, rows, sizes.hidden};
   }
 
@@ -171,7 +171,7 @@ struct GruBackward {
 
   void go_back() const {
     const T* of_gates = recurrence_of<T>(forward, sizes, d, kZ);
-    const T* of_product = recurrence_of<T>(forward, sizes, d, kG);
+    const T* of_product = recurrence_of<T>(forward, sizes, d, kH);
     begin_state(args, data_or_null<const T>(args.inputs, kDLastHidden), sizes, d, buffers.dstate);
     for (std::int64_t k = sizes.time; k-- > 0;) {
       const GruGradientStep<T> step = step_at(k);
@@ -203,7 +203,7 @@ struct GruBackward {
     if (T* db = data_or_null<T>(args.outputs, kDBias)) {
       T* own = db + d * 2 * columns;
       sum_gates(args.call, gates(0, rows, kZ, 2), own, own + columns);
-      sum_gates<C, T>(args.call, gates(0, rows, kG, 1), own + 2 * sizes.hidden, nullptr);
+      sum_gates<C, T>(args.call, gates(0, rows, kH, 1), own + 2 * sizes.hidden, nullptr);
       sum_gates<C, T>(args.call, products(0, rows), own + columns + 2 * sizes.hidden, nullptr);
     }
   }

@@ -130,7 +130,10 @@ void add_reduce(KernelTable& table) {
   add_plain_reduction<SumOf>(table, "ReduceSum", "reduce_sum.cuda");
   add_reduction<SumOf<BFloat16>>(table, "ReduceSum", "reduce_sum.cuda");
   add_reduction<SumOf<Float16>>(table, "ReduceSum", "reduce_sum.cuda");
-  add_float_reduction<WideSumOf>(table, "ReduceSumWide", "reduce_sum_wide.cuda");
+  add_reduction<SumOf<float>>(table, "ReduceSumWide", "reduce_sum_wide.cuda");
+  add_reduction<SumOf<double>>(table, "ReduceSumWide", "reduce_sum_wide.cuda");
+  add_reduction<WideSumOf<BFloat16>>(table, "ReduceSumWide", "reduce_sum_wide.cuda");
+  add_reduction<WideSumOf<Float16>>(table, "ReduceSumWide", "reduce_sum_wide.cuda");
   add_float_reduction<MeanOf>(table, "ReduceMean", "reduce_mean.cuda");
   add_plain_reduction<MagnitudesOf>(table, "ReduceL1", "reduce_l1.cuda");
   add_reduction<LengthOf<float>>(table, "ReduceL2", "reduce_l2.cuda");

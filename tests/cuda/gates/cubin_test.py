@@ -36,11 +36,11 @@ class Cases:
         plain = cubin(registers=40, stack=24, shared=512, threads=128, blocks=3, more=TENSOR)
         older = cubin("add_rows", arch="sm_80", shared=16)
         kernels = self.kernels(library(
-            fatbin(image(plain), image(older, source="/x/kernels/cuda/loss/loss.cu", packed=True)),
+            fatbin(image(plain), image(older, source="/x/build/kernels/cuda/loss/unit_0.cu", packed=True)),
             fatbin(image(b"PTX is not read", kind=1), image(cubin(MANGLED)))))
-        assert [(k.source, k.name, k.arch) for k in kernels] == [
-            ("loss/loss.cu", "add_rows", "sm_80"), ("norm/norm.cu", "scale_rows", "sm_90a"),
-            ("norm/norm.cu", "sum_channels<4, float>", "sm_90a")], kernels
+        assert [(k.folder, k.name, k.arch) for k in kernels] == [
+            ("loss", "add_rows", "sm_80"), ("norm", "scale_rows", "sm_90a"),
+            ("norm", "sum_channels<4, float>", "sm_90a")], kernels
         add, scale, _ = kernels
         assert (scale.registers, scale.stack, scale.shared, scale.threads, scale.blocks) == (40, 24, 512, 128, 3)
         assert scale.compiler == "13.0.88" and (add.shared, add.blocks) == (16, 0)

@@ -13,7 +13,7 @@ sys.path.insert(0, str(SCRIPT.parent))
 from cubin import Kernel  # noqa: E402
 from kernel_report import resident_blocks  # noqa: E402
 
-SCALE = "norm/norm.cu scale_rows (sm_90a)"
+SCALE = "norm scale_rows (sm_90a)"
 
 
 def check_occupancy():
@@ -23,7 +23,7 @@ def check_occupancy():
             ("sm_90a", 128, 256, 0, 2), ("sm_90a", 168, 128, 0, 3), ("sm_90a", 255, 128, 0, 2),
             ("sm_90a", 255, 256, 0, 1), ("sm_90a", 16, 32, 0, 32), ("sm_90a", 65, 1024, 0, 0),
             ("sm_90a", 32, 128, 35840, 6), ("sm_80", 32, 128, 35840, 4), ("sm_80", 32, 128, 0, 16)):
-        kernel = Kernel(arch=arch, source="", name="", compiler="", registers=registers, stack=0,
+        kernel = Kernel(arch=arch, folder="", name="", compiler="", registers=registers, stack=0,
                         shared=shared, threads=threads)
         assert resident_blocks(kernel) == blocks, (kernel, resident_blocks(kernel))
 
@@ -34,8 +34,8 @@ class Gates:
     def __init__(self, folder):
         self.folder, self.library = folder / "gates", folder / "library.so"
         self.folder.mkdir()
-        self.write("stack.tsv", "source\tkernel\tbytes\treason\nnorm/*.cu\tadd_*\t16\tit walks through an array\n")
-        self.write("instructions.tsv", "source\tkernel\tinstruction\tleast\nnorm/norm.cu\tscale_*\tload128\t2\n")
+        self.write("stack.tsv", "folder\tkernel\tbytes\treason\nn*\tadd_*\t16\tit walks through an array\n")
+        self.write("instructions.tsv", "folder\tkernel\tinstruction\tleast\nnorm\tscale_*\tload128\t2\n")
         self.make()
         self.run("--update", code=0, says="2 rows")
         self.holds()
@@ -74,13 +74,13 @@ class Gates:
         self.make(arch="sm_75")
         self.breaks("the limits of this architecture are not known")
         self.library.write_bytes(library(fatbin(image(cubin("scale_rows", registers=40, shared=64)))))
-        self.breaks("stack.tsv: no kernel is norm/*.cu add_*")
+        self.breaks("stack.tsv: no kernel is n* add_*")
         self.make()
-        self.write("instructions.tsv", "source\tkernel\tinstruction\tleast\nnorm/norm.cu\tscale_*\tmma\t1\n")
+        self.write("instructions.tsv", "folder\tkernel\tinstruction\tleast\nnorm\tscale_*\tmma\t1\n")
         self.breaks(f"{SCALE}: 0 mma, at least 1 are meant")
-        self.write("instructions.tsv", "source\tkernel\tinstruction\tleast\nnorm/norm.cu\tgone\tmma\t1\n")
-        self.breaks("instructions.tsv: no kernel is norm/norm.cu gone")
-        self.write("instructions.tsv", "source\tkernel\tinstruction\tleast\n")
+        self.write("instructions.tsv", "folder\tkernel\tinstruction\tleast\nnorm\tgone\tmma\t1\n")
+        self.breaks("instructions.tsv: no kernel is norm gone")
+        self.write("instructions.tsv", "folder\tkernel\tinstruction\tleast\n")
         self.holds()
 
     def check_table(self):
@@ -96,11 +96,20 @@ class Gates:
         self.make(more="ld.global.v4.f32 {};")
         self.breaks(f"{SCALE}: 3 load128, kernels.tsv has 2")
         self.make(image(cubin("new_rows")))
-        self.breaks("norm/norm.cu new_rows (sm_90a) is not in kernels.tsv (--update)")
+        self.breaks("norm new_rows (sm_90a) is not in kernels.tsv (--update)")
         self.run("--update", code=0, says="3 rows")
         self.holds()
         self.make()
-        self.breaks("norm/norm.cu new_rows (sm_90a) is in kernels.tsv alone (--update)")
+        self.breaks("norm new_rows (sm_90a) is in kernels.tsv alone (--update)")
+
+        self.make(image(cubin("scale_rows", registers=56, shared=0)))  # of another source of the folder
+        self.breaks(f"{SCALE}: 56 registers, kernels.tsv has 40 (--update)")
+        self.run("--update", code=0, says="2 rows")
+        self.holds()
+        self.make(registers=56)
+        self.holds()
+        self.make(registers=57)
+        self.breaks(f"{SCALE}: 57 registers, kernels.tsv has 56 (--update)")
 
     def check_compilers(self):
         """Rows of another compiler are not compared, which is said; the gates hold all the same."""
@@ -125,11 +134,11 @@ class Gates:
         good = (self.folder / "kernels.tsv").read_text(encoding="utf-8")
         row = good.splitlines()[-1]
         for name, text, says in (
-                ("stack.tsv", "source\tkernel\tbytes\treason\na\tb\t8\t \n", "a b has a stack without a reason"),
-                ("stack.tsv", "source\tkernel\tbytes\treason\na\tb\tmany\tno\n", "stack.tsv:2: 'many' is no number"),
-                ("instructions.tsv", "source\tkernel\tinstruction\tleast\na\tb\thmma\t1\n", ":2: 'hmma' is none of"),
+                ("stack.tsv", "folder\tkernel\tbytes\treason\na\tb\t8\t \n", "a b has a stack without a reason"),
+                ("stack.tsv", "folder\tkernel\tbytes\treason\na\tb\tmany\tno\n", "stack.tsv:2: 'many' is no number"),
+                ("instructions.tsv", "folder\tkernel\tinstruction\tleast\na\tb\thmma\t1\n", ":2: 'hmma' is none of"),
                 ("kernels.tsv", good + "sm_90a\tnorm\n", "kernels.tsv:7: 2 columns instead of 13"),
-                ("kernels.tsv", good + row + "\n", "kernels.tsv:7: a second row for norm/norm.cu")):
+                ("kernels.tsv", good + row + "\n", "kernels.tsv:7: a second row for norm")):
             kept = (self.folder / name).read_text(encoding="utf-8")
             self.write(name, text)
             shown = self.run("--check", code=2, says=says)

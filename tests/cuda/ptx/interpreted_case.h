@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/cuda/ptx/interpreted_kernels.h"
+#include "tests/cuda/interpreter/interpreted_kernels.h"
 #include "tests/support/op_case.h"
 
 namespace trainscope::test {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/cuda/ptx/machine.h"
+#include "tests/cuda/interpreter/machine.h"
 
 namespace trainscope::test {
 namespace {

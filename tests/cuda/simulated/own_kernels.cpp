@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "kernels/cuda/emulator/emulator.h"
-#include "tests/cuda/ptx/interpreted_kernels.h"
-#include "tests/cuda/ptx/kernel_symbols.h"
+#include "tests/cuda/interpreter/interpreted_kernels.h"
+#include "tests/cuda/interpreter/kernel_symbols.h"
 #include "tests/cuda/simulated/kernel_runner.h"
 
 namespace trainscope::simulated {

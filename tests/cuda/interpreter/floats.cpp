@@ -3,7 +3,7 @@
 #include <cfenv>
 #include <cmath>
 
-#include "tests/cuda/ptx/lanewise.h"
+#include "tests/cuda/interpreter/lanewise.h"
 
 namespace trainscope::ptx {
 namespace {

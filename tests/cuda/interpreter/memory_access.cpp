@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tests/cuda/ptx/lanewise.h"
-#include "tests/cuda/ptx/machine.h"
+#include "tests/cuda/interpreter/lanewise.h"
+#include "tests/cuda/interpreter/machine.h"
 
 namespace trainscope::ptx {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "tests/cuda/ptx/lanewise.h"
+#include "tests/cuda/interpreter/lanewise.h"
 
 namespace trainscope::ptx {
 namespace {

@@ -1,5 +1,5 @@
 // Races between the threads of a block, byte by byte.
-#include "tests/cuda/ptx/shared_memory.h"
+#include "tests/cuda/interpreter/shared_memory.h"
 
 #include <bit>
 

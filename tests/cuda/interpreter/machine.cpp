@@ -1,5 +1,5 @@
 // Blocks, barriers, what memory may be used and what is counted.
-#include "tests/cuda/ptx/machine.h"
+#include "tests/cuda/interpreter/machine.h"
 
 #include <algorithm>
 #include <bit>

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "kernels/api/low_precision.h"
-#include "tests/cuda/ptx/lanewise.h"
-#include "tests/cuda/ptx/machine.h"
+#include "tests/cuda/interpreter/lanewise.h"
+#include "tests/cuda/interpreter/machine.h"
 
 namespace trainscope::ptx {
 namespace {

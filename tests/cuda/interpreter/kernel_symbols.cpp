@@ -1,5 +1,5 @@
 // Reads the symbols of this program, and makes its names and those of nvcc the same.
-#include "tests/cuda/ptx/kernel_symbols.h"
+#include "tests/cuda/interpreter/kernel_symbols.h"
 
 #include <elf.h>
 #include <sys/auxv.h>

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "tests/cuda/ptx/instruction.h"
+#include "tests/cuda/interpreter/instruction.h"
 
 namespace trainscope::ptx {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/cuda/ptx/instruction.h"
+#include "tests/cuda/interpreter/instruction.h"
 
 namespace trainscope::ptx {
 

@@ -1,5 +1,5 @@
 // Reads declarations, labels and instructions of one kernel.
-#include "tests/cuda/ptx/kernel_parser.h"
+#include "tests/cuda/interpreter/kernel_parser.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "tests/cuda/ptx/opcodes.h"
-#include "tests/cuda/ptx/statements.h"
+#include "tests/cuda/interpreter/opcodes.h"
+#include "tests/cuda/interpreter/statements.h"
 
 namespace trainscope::ptx {
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "kernels/cuda/emulator/emulator.h"
-#include "tests/cuda/ptx/kernel_symbols.h"
-#include "tests/cuda/ptx/machine.h"
+#include "tests/cuda/interpreter/kernel_symbols.h"
+#include "tests/cuda/interpreter/machine.h"
 
 namespace trainscope::ptx {
 

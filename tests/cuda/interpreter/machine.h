@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "tests/cuda/ptx/counters.h"
-#include "tests/cuda/ptx/global_memory.h"
-#include "tests/cuda/ptx/module.h"
-#include "tests/cuda/ptx/shared_memory.h"
-#include "tests/cuda/ptx/warp.h"
+#include "tests/cuda/interpreter/counters.h"
+#include "tests/cuda/interpreter/global_memory.h"
+#include "tests/cuda/interpreter/module.h"
+#include "tests/cuda/interpreter/shared_memory.h"
+#include "tests/cuda/interpreter/warp.h"
 
 namespace trainscope::ptx {
 

@@ -1,5 +1,5 @@
 // Splits a text at its semicolons and labels.
-#include "tests/cuda/ptx/statements.h"
+#include "tests/cuda/interpreter/statements.h"
 
 #include <algorithm>
 #include <cctype>

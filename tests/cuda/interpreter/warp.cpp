@@ -1,10 +1,10 @@
 // Lanes that part, wait for each other and meet again.
-#include "tests/cuda/ptx/warp.h"
+#include "tests/cuda/interpreter/warp.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "tests/cuda/ptx/machine.h"
+#include "tests/cuda/interpreter/machine.h"
 
 namespace trainscope::ptx {
 

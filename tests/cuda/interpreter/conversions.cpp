@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "tests/cuda/ptx/lanewise.h"
+#include "tests/cuda/interpreter/lanewise.h"
 
 namespace trainscope::ptx {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "tests/cuda/ptx/lanewise.h"
-#include "tests/cuda/ptx/machine.h"
+#include "tests/cuda/interpreter/lanewise.h"
+#include "tests/cuda/interpreter/machine.h"
 
 namespace trainscope::ptx {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tests/cuda/ptx/lanewise.h"
+#include "tests/cuda/interpreter/lanewise.h"
 
 namespace trainscope::ptx {
 namespace {

@@ -1,5 +1,5 @@
 // The table of all opcodes but loads, stores and atomics.
-#include "tests/cuda/ptx/opcodes.h"
+#include "tests/cuda/interpreter/opcodes.h"
 
 namespace trainscope::ptx {
 namespace {

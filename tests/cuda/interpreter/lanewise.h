@@ -6,8 +6,8 @@
 #include <string>
 #include <type_traits>
 
-#include "tests/cuda/ptx/opcodes.h"
-#include "tests/cuda/ptx/warp.h"
+#include "tests/cuda/interpreter/opcodes.h"
+#include "tests/cuda/interpreter/warp.h"
 
 namespace trainscope::ptx {
 

@@ -2,7 +2,7 @@
 // them.
 #include <cmath>
 
-#include "tests/cuda/ptx/lanewise.h"
+#include "tests/cuda/interpreter/lanewise.h"
 
 namespace trainscope::ptx {
 namespace {

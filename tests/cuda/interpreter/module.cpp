@@ -1,12 +1,12 @@
 // Finds kernels, variables and source files in a PTX text.
-#include "tests/cuda/ptx/module.h"
+#include "tests/cuda/interpreter/module.h"
 
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
 #include <utility>
 
-#include "tests/cuda/ptx/kernel_parser.h"
+#include "tests/cuda/interpreter/kernel_parser.h"
 
 namespace trainscope::ptx {
 namespace {

@@ -1,5 +1,5 @@
 // Finds the PTX of the kernels that the emulator is asked to run, and runs it.
-#include "tests/cuda/ptx/interpreted_kernels.h"
+#include "tests/cuda/interpreter/interpreted_kernels.h"
 
 #include <cstring>
 #include <fstream>

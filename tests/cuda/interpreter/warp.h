@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/cuda/ptx/instruction.h"
-#include "tests/cuda/ptx/shared_memory.h"
+#include "tests/cuda/interpreter/instruction.h"
+#include "tests/cuda/interpreter/shared_memory.h"
 
 namespace trainscope::ptx {
 
