@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 namespace {
 
@@ -47,9 +49,20 @@ unsigned count_with_skipped(int argc, char** argv) {
   return matching_test_cases();
 }
 
+// Runs that leave AVX-512 unused are those of all others where there is none.
+bool lacks_what_it_needs() {
+  const char* needs = std::getenv("TRAINSCOPE_TEST_NEEDS");
+  return needs != nullptr && std::string_view(needs) == "avx512" &&
+         !__builtin_cpu_supports("avx512f");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (lacks_what_it_needs()) {
+    std::fputs("skipped: this processor has no AVX-512\n", stderr);
+    return kSkipReturnCode;
+  }
   doctest::Context context(argc, argv);
   const int result = context.run();
   if (context.shouldExit() || result != 0 || matching_test_cases() > 0) return result;

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import unittest
+from pathlib import Path
 
 PROGRAM = sys.argv.pop()
 
@@ -26,6 +27,10 @@ class ExitCodes(unittest.TestCase):
 
     def test_some_skipped(self):
         self.assertEqual(0, exit_code("runs*,left out*"))
+
+    def test_what_leaves_avx512_unused_is_skipped_without_it(self):
+        has_it = " avx512f " in Path("/proc/cpuinfo").read_text(encoding="ascii")
+        self.assertEqual(0 if has_it else 77, exit_code("*", TRAINSCOPE_TEST_NEEDS="avx512"))
 
     def test_no_match(self):
         self.assertEqual(1, exit_code("no such case"))
