@@ -16,6 +16,12 @@ if(TRAINSCOPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TRAINSCOPE_CCACHE}")
 endif()
 
+# g++ frees memory that a source needs no more when it has 128 MiB, less than headers take: without that
+# it is done in some 10 % less time.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)  # KiB
+endif()
+
 # A hundred programs of static libraries are linked: gold takes two thirds of the time of binutils' other linker.
 include(CheckLinkerFlag)
 check_linker_flag(CXX -fuse-ld=gold TRAINSCOPE_HAS_GOLD)

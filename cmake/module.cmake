@@ -144,6 +144,25 @@ function(trainscope_module folder)
   endif()
 endfunction()
 
+# What takes long in tests is in the libraries; their own code is compiled quickly, with the headers
+# that most of them include precompiled once (OWN_HEADERS: by this target). A library is compiled as
+# programs are, so that it can read these.
+function(trainscope_compile_as_test target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_HEADERS" "" "")
+  trainscope_warnings(${target})
+  get_target_property(type ${target} TYPE)
+  if(NOT type STREQUAL "EXECUTABLE")
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})
+  endif()
+  target_compile_options(${target} PRIVATE -O0)
+  if(arg_OWN_HEADERS)
+    trainscope_precompile(${target} HEADER tests/support/precompiled.h)
+  else()
+    trainscope_precompile(${target} OWNER trainscope_precompiled_tests)
+  endif()
+endfunction()
+
 # trainscope_test_support(<file below tests/support> <result>): the target of its one object, which
 # all the programs that use it have in common.
 function(trainscope_test_support file result)
@@ -151,26 +170,24 @@ function(trainscope_test_support file result)
   set(target trainscope_support_${name})
   if(NOT TARGET ${target})
     add_library(${target} OBJECT "${CMAKE_CURRENT_SOURCE_DIR}/support/${file}")
+    # As libraries are: programs without doctest use some of these.
     trainscope_warnings(${target})
     target_link_libraries(${target} PRIVATE trainscope_test_main trainscope_engine)
-    # As programs are compiled, so that it can read their precompiled headers.
-    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${target} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE}
-                                             ${TRAINSCOPE_TEST_OPTIONS})
-    trainscope_precompile(${target} OWNER trainscope_precompiled_program)
+    trainscope_precompile(${target} OWNER trainscope_precompiled_library)
   endif()
   set(${result} ${target} PARENT_SCOPE)
 endfunction()
 
-# trainscope_test(<module folder> [TOP_ONLY] [ASAN] [FOLDER <folder below tests/>]
+# trainscope_test(<module folder> [TOP_ONLY] [ASAN] [OWN_HEADERS] [FOLDER <folder below tests/>]
 #                 [DEPS <folder>...] [LIBS <library>...] [SUPPORT <file below tests/support>...]
 #                 [LABELS fast slow...])
 # One program per module from tests/<folder>; one ctest entry per label. The label fast holds every
 # case outside the doctest suites slow, gpu, gui and long; each other label is the suite of that
 # name. The suite long is as fast's, but in an entry of its own, for ctest to run beside the rest.
-# ASAN adds these two entries to the label asan and the program to the target asan_part.
+# ASAN adds these two entries to the label asan and the program to the target asan_part. OWN_HEADERS:
+# LIBS come with compile options that precompiled headers depend on.
 function(trainscope_test module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TOP_ONLY;ASAN" "FOLDER" "DEPS;LIBS;SUPPORT;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TOP_ONLY;ASAN;OWN_HEADERS" "FOLDER" "DEPS;LIBS;SUPPORT;LABELS")
   if(NOT arg_FOLDER)
     set(arg_FOLDER "${module}")
   endif()
@@ -189,7 +206,6 @@ function(trainscope_test module)
     trainscope_test_support(${support} object)
     target_sources(${program} PRIVATE $<TARGET_OBJECTS:${object}>)
   endforeach()
-  trainscope_warnings(${program})
   file(GLOB_RECURSE headers "${PROJECT_SOURCE_DIR}/tests/*.h")
   trainscope_header_names("${headers}" names)
   set(dependencies)
@@ -203,11 +219,10 @@ function(trainscope_test module)
   trainscope_unity(${program} "${names}" ${sources})
   target_link_libraries(${program} PRIVATE trainscope_test_main ${arg_LIBS})
   target_compile_definitions(${program} PRIVATE TRAINSCOPE_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
-  target_compile_options(${program} PRIVATE ${TRAINSCOPE_TEST_OPTIONS})
-  if(arg_LIBS)  # these may come with compile options
-    trainscope_precompile(${program})
+  if(arg_OWN_HEADERS)
+    trainscope_compile_as_test(${program} OWN_HEADERS)
   else()
-    trainscope_precompile(${program} OWNER trainscope_precompiled_program)
+    trainscope_compile_as_test(${program})
   endif()
   if(arg_ASAN)
     add_dependencies(asan_part ${program})

@@ -1,5 +1,5 @@
-# A third of a build is standard headers: they are parsed once for all libraries and once for all
-# tests. With ccache each source is compiled alone instead, which shows a missing include.
+# A third of a build is standard headers: they are parsed once for all libraries and once, with the
+# engine's own, for all tests. With ccache each source is compiled alone instead, which shows a missing include.
 if(TRAINSCOPE_CCACHE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(precompile OFF)
 else()
@@ -7,16 +7,19 @@ else()
 endif()
 option(TRAINSCOPE_PRECOMPILE "Parse standard headers once" ${precompile})
 
-# The target's own, or with OWNER that of a target with the same compile options.
+# The target's own, of HEADER if that is named, or with OWNER those of a target with the same compile options.
 function(trainscope_precompile target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OWNER" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OWNER;HEADER" "")
+  if(NOT arg_HEADER)
+    set(arg_HEADER cmake/precompiled.h)
+  endif()
   if(NOT TRAINSCOPE_PRECOMPILE)
     return()
   endif()
   if(arg_OWNER)
     target_precompile_headers(${target} REUSE_FROM ${arg_OWNER})
   else()
-    target_precompile_headers(${target} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/precompiled.h")
+    target_precompile_headers(${target} PRIVATE "${PROJECT_SOURCE_DIR}/${arg_HEADER}")
   endif()
   # fmt's headers, read with the same macros where the target itself has no use for fmt.
   target_compile_definitions(${target} PRIVATE
@@ -24,14 +27,8 @@ function(trainscope_precompile target)
 endfunction()
 
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled.cpp" CONTENT "int main() {}\n")
-# What takes long in tests is in the libraries; their own code is compiled quickly.
-set(TRAINSCOPE_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 if(TRAINSCOPE_PRECOMPILE)
   add_library(trainscope_precompiled_library STATIC "${PROJECT_BINARY_DIR}/precompiled.cpp")
-  add_executable(trainscope_precompiled_program "${PROJECT_BINARY_DIR}/precompiled.cpp")
-  foreach(owner trainscope_precompiled_library trainscope_precompiled_program)
-    trainscope_precompile(${owner})
-    trainscope_warnings(${owner})
-  endforeach()
-  target_compile_options(trainscope_precompiled_program PRIVATE ${TRAINSCOPE_TEST_OPTIONS})
+  trainscope_precompile(trainscope_precompiled_library)
+  trainscope_warnings(trainscope_precompiled_library)
 endif()

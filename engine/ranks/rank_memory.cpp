@@ -25,8 +25,6 @@ namespace {
 constexpr std::uint64_t kMagic = 0x316b6e6172737400;  // of this layout
 constexpr std::size_t kMostFailureBytes = 1024;
 
-enum class FailureState : std::uint32_t { kNone, kBeingWritten, kThere };
-
 std::string system_text() { return std::error_code(errno, std::generic_category()).message(); }
 
 // The byte of this number is locked by the rank's process as long as that lives.
@@ -67,6 +65,8 @@ std::string text_of(const RankRequest& request) {
   const bool has_root = request.function == RankRequest::Function::kBroadcast;
   return has_root ? fmt::format("{} from rank {}", text, request.root) : text;
 }
+
+enum class FailureState : std::uint32_t { kNone, kBeingWritten, kThere };
 
 // What these bytes begin with.
 struct MemoryLabel {

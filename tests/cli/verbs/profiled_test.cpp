@@ -68,16 +68,16 @@ TEST_CASE("query --range: from one nanosecond of the profile to another") {
   CHECK(run({"query", path, "--by", "op", "--range", all}).out.find("of the driving thread") !=
         std::string::npos);
 
-  using Words = std::vector<std::string>;
+  using Flags = std::vector<std::string>;
   for (const char* range : {"", "5", "5:", ":5", "5:5", "7:5", "a:b", "1:2:3"}) {
     CAPTURE(range);
     const Finished refused = run({"query", path, "--range", range});
     CHECK(refused.exit_code == 2);
   }
-  for (const Words& more : {Words{"op==MatMul"}, Words{"--sort", "ms"}, Words{"--csv"},
-                            Words{"--by", "thread"}, Words{"--by", "step"}}) {
+  for (const Flags& more : {Flags{"op==MatMul"}, Flags{"--sort", "ms"}, Flags{"--csv"},
+                            Flags{"--by", "thread"}, Flags{"--by", "step"}}) {
     CAPTURE(more[0]);
-    Words words = {"query", path, "--range", all};
+    Flags words = {"query", path, "--range", all};
     words.insert(words.end(), more.begin(), more.end());
     const Finished refused = run(words);
     CHECK(refused.exit_code == 2);

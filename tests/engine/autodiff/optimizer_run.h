@@ -17,7 +17,7 @@ namespace trainscope::test {
 inline constexpr double kLimit = 1e-12;  // rounding of f64
 
 // Two parameters, a matrix and a vector, with a squared error.
-inline constexpr const char* kText =
+inline constexpr const char* kLinearText =
     "(float[N,3] x) => (float[N,2] y) <float[3,2] w = {0,0,0,0,0,0}, float[2] b = {0,0}>"
     "{ h = MatMul(x, w)  a = Add(h, b)  y = Tanh(a) }";
 
@@ -32,7 +32,7 @@ inline TrainingOptions training(OptimizerOptions optimizer) {
 
 inline Graph step_graph(const TrainingOptions& options, std::int64_t rows = 4) {
   ImportOptions import{.dims = {{"N", rows}}, .float_type = DType::kF64};
-  return passed(graph(kText, import),
+  return passed(graph(kLinearText, import),
                 {"loss", "decompose", "differentiate", "accumulate", "optimizer_step"}, options);
 }
 
