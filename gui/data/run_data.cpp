@@ -207,6 +207,10 @@ void RunData::read_profile() {
     require(reading.fault == profiler::ReadFault::kNone, ErrorCode::kBadInput, "'{}': {}",
             printable(file->path().string()), reading.message);
     events_ = std::move(reading.view);
+    if (events_->events > 0) return;
+    set_message(Topic::kProfile,
+                fmt::format("'{}' has no events yet: {} bytes of it are no whole chunk",
+                            printable(file->path().string()), file->bytes().size()));
   });
   if (!events_ && message(Topic::kProfile).empty()) {
     set_message(

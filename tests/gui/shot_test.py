@@ -16,8 +16,8 @@ import zlib
 from pathlib import Path
 
 TRAINSCOPE = sys.argv[1]
-PANELS = ["overview", "stages", "graph", "memory", "timeline", "kernels", "roofline", "runs",
-          "inspector", "window"]
+PANELS = ["overview", "stages", "graph", "memory", "budget", "timeline", "kernels", "roofline",
+          "runs", "inspector", "window"]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -58,13 +58,13 @@ def check_png(run, folder):
             width, height, different = read_png(out)
             assert (width, height) == (1280, 720), (panel, width, height)
             assert different > 20, f"{panel} is nearly empty"
-    for size, scale in (("2560x1440", "2"), ("960x540", "1.5")):
-        out = folder / "sized.png"
-        done = trainscope("shot", run, "--panel", "kernels", "--size", size, "--scale", scale,
-                          "-o", out)
-        assert done.returncode == 0, done.stderr
-        width, height, _ = read_png(out)
-        assert f"{width}x{height}" == size
+        for size, scale in (("2560x1440", "2"), ("960x540", "1.5"), ("1920x1080", "3")):
+            out = folder / "sized.png"
+            done = trainscope("shot", run, "--panel", panel, "--size", size, "--scale", scale, "-o", out)
+            assert done.returncode == 0, (panel, done.stderr)
+            width, height, different = read_png(out)
+            assert f"{width}x{height}" == size
+            assert different > 20, f"{panel} at {size} is nearly empty"
     again = folder / "again.png"
     trainscope("shot", run, "--panel", "kernels", "-o", again)
     assert again.read_bytes() == (folder / "kernels-dark.png").read_bytes()

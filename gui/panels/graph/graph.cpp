@@ -275,6 +275,7 @@ void draw_graph(Ui& ui, Workbench& workbench, const Rect& rect) {
   const bool has_stages = run != nullptr && !run->stages().empty();
   if (!has_content(ui, workbench, rect, Topic::kStages, has_stages, "No stages")) return;
   auto& state = workbench.state<GraphState>();
+  take_panel_keys(ui, workbench, kGraphCommands);
   const bool readable = update_graph(state, workbench);
   if (!has_content(ui, workbench, rect, Topic::kStages, readable, "The stage cannot be read"))
     return;
@@ -283,7 +284,6 @@ void draw_graph(Ui& ui, Workbench& workbench, const Rect& rect) {
     draw_graph_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));
     draw_graph_info(ui, workbench, state, take_top(rest, ui.row_height() + 2.0F));
   }
-  take_panel_keys(ui, workbench, kGraphCommands);
   const bool lists = state.compared >= 0 && rest.width > kChangesWidth + 360.0F;
   if (lists) draw_changes(ui, workbench, state, take_right(rest, kChangesWidth));
   draw_graph_canvas(ui, workbench, state, rest);

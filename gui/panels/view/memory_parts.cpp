@@ -28,7 +28,7 @@ MemoryState* memory_of(Workbench& workbench) {
 
 // Where the cursor is without being moved: at the selected call, or at the peak.
 std::uint32_t usual_cursor(const MemoryState& state, const Workbench& workbench) {
-  const std::vector<PlanCall>& calls = workbench.run()->plan()->calls;
+  const std::span<const PlanCall> calls = workbench.run()->plan()->calls;
   const std::uint32_t call = workbench.selection().call;
   return call < calls.size() ? calls[call].time : state.map.peak_time;
 }

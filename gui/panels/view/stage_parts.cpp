@@ -5,16 +5,17 @@
 namespace trainscope::gui {
 namespace {
 
-const std::vector<StageFacts>* stages_of(const Workbench& workbench) {
+// Of the active run; none where there is none.
+std::span<const StageFacts> stages_of(const Workbench& workbench) {
   const RunData* run = workbench.run();
-  return run == nullptr || run->stages().empty() ? nullptr : &run->stages();
+  return run == nullptr ? std::span<const StageFacts>() : run->stages();
 }
 
 std::string stage_now(Workbench& workbench) {
-  const auto* stages = stages_of(workbench);
-  if (stages == nullptr) return {};
+  const std::span<const StageFacts> stages = stages_of(workbench);
+  if (stages.empty()) return {};
   const std::size_t shown = shown_stage(workbench);
-  return shown + 1 == stages->size() ? std::string() : (*stages)[shown].label;
+  return shown + 1 == stages.size() ? std::string() : stages[shown].label;
 }
 
 bool show_stage_named(Workbench& workbench, std::string_view label) {
@@ -26,23 +27,20 @@ bool show_stage_named(Workbench& workbench, std::string_view label) {
 }
 
 std::string compared_now(Workbench& workbench) {
-  const auto* stages = stages_of(workbench);
+  const std::span<const StageFacts> stages = stages_of(workbench);
   const std::int32_t compare = workbench.state<StageChoice>().compare;
-  const bool is_there =
-      stages != nullptr && compare >= 0 && static_cast<std::size_t>(compare) < stages->size();
-  return is_there ? (*stages)[static_cast<std::size_t>(compare)].label : std::string();
+  const bool is_there = compare >= 0 && static_cast<std::size_t>(compare) < stages.size();
+  return is_there ? stages[static_cast<std::size_t>(compare)].label : std::string();
 }
 
 bool compare_with(Workbench& workbench, std::string_view label) {
   std::int32_t& compare = workbench.state<StageChoice>().compare;
   compare = -1;
-  if (label.empty()) return true;
-  const auto* stages = stages_of(workbench);
-  if (stages == nullptr) return false;
-  for (std::size_t i = 0; i < stages->size(); ++i) {
-    if ((*stages)[i].label == label) compare = static_cast<std::int32_t>(i);
+  const std::span<const StageFacts> stages = stages_of(workbench);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (stages[i].label == label) compare = static_cast<std::int32_t>(i);
   }
-  return compare >= 0;
+  return label.empty() || compare >= 0;
 }
 
 std::string listed_now(Workbench& workbench) {

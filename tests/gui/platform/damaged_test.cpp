@@ -1,5 +1,6 @@
 // Damaged, cut, empty, foreign and growing runs: a message in the panels, never a crash.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -99,6 +100,43 @@ TEST_CASE("damaged runs: every panel draws something, whatever the files hold") 
     // What was missing is there now: a run that grows.
     window.workbench().refresh();
     look_at_all(window);
+  }
+}
+
+TEST_CASE("damaged runs: the panels that need a file say what is wrong with it, by its name") {
+  struct Need {
+    const char* file;
+    Topic topic;
+    std::vector<const char*> panels;
+  };
+  const Need needs[] = {{"manifest.json",
+                         Topic::kSource,
+                         {"overview", "stages", "graph", "memory", "timeline", "kernels"}},
+                        {"stages/stages.json", Topic::kStages, {"stages", "graph"}},
+                        {"plan.bin", Topic::kPlan, {"memory"}},
+                        {"events.cols", Topic::kProfile, {"timeline", "kernels", "roofline"}}};
+  const TemporaryFolder folder;
+  const fs::path copy = folder / "run";
+  fs::copy(test::text_run().folder(), copy, fs::copy_options::recursive);
+  for (const Need& need : needs) {
+    const fs::path file = copy / need.file;
+    const std::string whole = read_file(file, std::size_t{1} << 26);
+    for (const std::string& bytes :
+         {std::string("this is no such file\n"), std::string(), whole.substr(0, 40)}) {
+      const std::string file_and_size = fmt::format("{}, {} bytes", need.file, bytes.size());
+      INFO(file_and_size);
+      write_bytes(file, bytes);
+      WindowDriver window(copy);
+      for (const char* panel : need.panels) {
+        INFO(panel);
+        window.app().show_only(panel);
+        window.step(2);
+        CHECK(window.says(std::string("main/") + panel, file.filename().string()));
+        const std::string& message = window.workbench().run()->message(need.topic).text;
+        CHECK_MESSAGE(message.find(file.filename()) != std::string::npos, message);
+      }
+    }
+    write_bytes(file, whole);
   }
 }
 

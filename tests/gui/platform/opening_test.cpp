@@ -65,12 +65,6 @@ std::filesystem::path open_model(const std::filesystem::path& file) {
   return file;
 }
 
-bool says(const WindowDriver& window, std::string_view below, std::string_view text) {
-  return std::ranges::any_of(window.items().below(below), [&](const Item* item) {
-    return item->label.find(text) != std::string::npos;
-  });
-}
-
 }  // namespace
 
 TEST_CASE("window: a model whose sizes are open asks for them, and is compiled with them") {
@@ -80,8 +74,8 @@ TEST_CASE("window: a model whose sizes are open asks for them, and is compiled w
   Workbench& bench = window.workbench();
   REQUIRE(bench.run()->wants_sizes());
   CHECK(bench.run()->plan() == nullptr);
-  CHECK(says(window, "main/overview/empty/", "dimension 1 'sequence'"));
-  CHECK(says(window, "main/overview/empty/", "--batch N"));
+  CHECK(window.says("main/overview/empty/", "dimension 1 'sequence'"));
+  CHECK(window.says("main/overview/empty/", "--batch N"));
   REQUIRE(window.click("main/overview/sizes"));
   window.step();
   REQUIRE(bench.overlay == Overlay::kSizes);
@@ -89,7 +83,7 @@ TEST_CASE("window: a model whose sizes are open asks for them, and is compiled w
   window.key("Enter");
   window.step();
   CHECK(bench.overlay == Overlay::kSizes);
-  CHECK(says(window, "sizes/", "--seq is '0'"));
+  CHECK(window.says("sizes/", "--seq is '0'"));
   CHECK_FALSE(window.items().find("sizes/open")->enabled);
   window.key("Ctrl+A");
   window.type("--batch 2 --seq 5");
@@ -117,7 +111,7 @@ TEST_CASE("window: a model whose sizes are open asks for them, and is compiled w
   REQUIRE(run_command(bench, "sizes --shape nobody=3"));
   window.settle();
   CHECK(bench.run()->wants_sizes());
-  CHECK(says(window, "main/overview/empty/", "no input or open dimension 'nobody'"));
+  CHECK(window.says("main/overview/empty/", "no input or open dimension 'nobody'"));
 }
 
 TEST_CASE("window: command lines of a model have its sizes") {
@@ -155,7 +149,7 @@ TEST_CASE("window: a model is opened with sizes from its box") {
   window.key("Enter");
   window.step();
   CHECK(window.workbench().overlay == Overlay::kOpenModel);
-  CHECK(says(window, "open_model/", "--batch is 'two'"));
+  CHECK(window.says("open_model/", "--batch is 'two'"));
   for (int i = 0; i < 3; ++i) window.key("Backspace");
   window.type("2");
   window.key("Enter");

@@ -1,6 +1,7 @@
 // The window without a window, on a made run, for tests of what is done in it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -41,6 +42,12 @@ class WindowDriver : public Headless {
   std::string label(std::string_view path) const {
     const Item* item = items().find(path);
     return item == nullptr ? std::string() : item->label;
+  }
+  // Whether an item below the path has the text on it.
+  bool says(std::string_view below, std::string_view text) const {
+    return std::ranges::any_of(items().below(below), [&](const Item* item) {
+      return item->label.find(text) != std::string::npos;
+    });
   }
   const Layout& layout() { return workbench().settings.layout; }
   // What commands change: settings, layout, selection, runs, what lies over the regions, the
