@@ -145,7 +145,7 @@ std::span<const AppCommand> file_commands() {
       {.id = "file.copy_view",
        .title = "Copy the command line of this view",
        .menu = "File",
-       .help = "It opens the window with this panel and this selection",
+       .help = "It opens the window with what this panel shows and what is selected",
        .run = copy_front<CopyChoice::kView>,
        .enabled = can_copy_front<CopyChoice::kView>},
       {.id = "file.quit",

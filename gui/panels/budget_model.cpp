@@ -221,11 +221,11 @@ void BudgetModel::stop() {
   if (worker_) worker_->stop();
 }
 
-std::string BudgetModel::twin() const {
+std::string BudgetModel::twin_of(const PlanRequest& request) const {
   std::string line = fmt::format("trainscope plan {}", shell_word(path_.string()));
   if (!run_) return line;
   try {
-    for (const std::string& word : plan_flags(request_, pins_file(*run_, request_))) {
+    for (const std::string& word : plan_flags(request, pins_file(*run_, request))) {
       line += " " + shell_word(word);
     }
   } catch (const std::exception&) {

@@ -79,8 +79,9 @@ class BudgetModel {
   // The command line that it was started with, and the one that printed the numbers of its plan.
   const std::string& applied_command() const { return applied_command_; }
   const std::string& applied_twin() const { return applied_twin_; }
-  // The command line that prints the numbers of the plan.
-  std::string twin() const;
+  // The command lines that print the numbers of the plan, and of another one.
+  std::string twin() const { return twin_of(request_); }
+  std::string twin_of(const PlanRequest& request) const;
 
  private:
   void ask_what_was_wanted();

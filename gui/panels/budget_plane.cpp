@@ -188,8 +188,9 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
   draw_pins(ui, model, pins);
   record_pinnable(ui, model, pins);
   if (ghost != nullptr && ghost->map.arena_bytes != shown->map.arena_bytes) {
-    draw_arena(ui, plane, ghost->map.arena_bytes, most, {.what = "before"}, ui.theme().soft_ink,
-               true);
+    const std::string before = model.twin_of(ghost->answer->outcome.request) + " | /arena_bytes";
+    draw_arena(ui, plane, ghost->map.arena_bytes, most, {.what = "before", .fact = before},
+               ui.theme().soft_ink, true);
   }
   draw_arena(ui, plane, shown->map.arena_bytes, most, {.what = "peak", .fact = "/arena_bytes"},
              ui.theme().ink, false);

@@ -128,7 +128,7 @@ void draw_footer(Ui& ui, const Rect& rect, const KernelsState& state) {
               take_left(rest, std::ceil(ui.width(text_of(quantity).whole(), Face::kNumber)) + 6.0F),
               quantity, fact);
   };
-  count("rows", static_cast<double>(table.rows.size()), {});
+  count("rows", static_cast<double>(table.rows.size()), "/rows");
   say("rows of");
   count("steps", static_cast<double>(table.steps), "/steps");
   say("profiled steps of");

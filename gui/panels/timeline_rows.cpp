@@ -36,7 +36,9 @@ class RowsDrawer {
     const bool roomy = rect.width > 420.0F;
     label_width_ =
         roomy ? std::ceil(ui_.width("667.56 ms to 927.51 ms", Face::kSmallNumber)) + 12.0F : 0.0F;
-    Rect axis = take_top(rest, ui_.line_height(Face::kSmallNumber) + 6.0F);
+    // Where there is room for little more than the axis, a row tells more.
+    const float axis_height = ui_.line_height(Face::kSmallNumber) + 6.0F;
+    Rect axis = take_top(rest, rect.height < 2.5F * axis_height ? 0.0F : axis_height);
     take_left(axis, label_width_);
     row_height_ = row_height_within(rest.height);
     const bool scrolls = content_height() > rest.height;
@@ -51,7 +53,7 @@ class RowsDrawer {
     if (area_.width < 20.0F || area_.height < 4.0F) return;
     interact();
     frame_timeline(state_.data, state_.view, area_.width, state_.frame);
-    draw_axis(axis);
+    if (!axis.empty()) draw_axis(axis);
     draw_rows();
     draw_counters(ui_, state_,
                   {.labels = labels_,

@@ -54,15 +54,17 @@ const Json* at_pointer(const Json& json, std::string_view pointer) {
   return now;
 }
 
-// "/nodes_after - /nodes_before": pointers that are added up; not a number: there is none of one.
+// "/nodes_after - /nodes_before": pointers that are added up, a list is how many it has; not a
+// number: there is none of one.
 double sum_at(const Json& json, std::string_view pointers) {
   double sum = 0.0;
   double sign = 1.0;
   while (!pointers.empty()) {
     const std::size_t end = std::min(pointers.find(" + "), pointers.find(" - "));
     const Json* each = at_pointer(json, pointers.substr(0, end));
-    if (each == nullptr || !each->is_number()) return std::nan("");
-    sum += sign * each->as_number();
+    if (each == nullptr || !(each->is_number() || each->is_array())) return std::nan("");
+    sum += sign *
+           (each->is_array() ? static_cast<double>(each->as_array().size()) : each->as_number());
     if (end == std::string_view::npos) break;
     sign = pointers[end + 1] == '-' ? -1.0 : 1.0;
     pointers.remove_prefix(end + 3);
