@@ -109,6 +109,7 @@ void make_all_possible(WindowDriver& window) {
   Workbench& bench = window.workbench();
   bench.open(test::text_run().folder());
   REQUIRE(run_command(bench, "save_layout mine"));
+  REQUIRE(run_command(bench, "timeline.range"));
   for (const char* name : {"call:1", "call:2", "call:3"}) REQUIRE(bench.select_named(name));
   REQUIRE(bench.history().go_back());
   bench.settings.scale = 1.25F;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gui/app/commands.h"
+#include "gui/app/frame.h"
 #include "tests/gui/platform/window_driver.h"
 
 namespace trainscope::gui {
@@ -16,6 +17,21 @@ namespace {
 using test::WindowDriver;
 
 TEST_SUITE_BEGIN("gui");
+
+TEST_CASE("window: regions have their sizes") {
+  const Regions wide = regions_of(Layout(), {0.0F, 0.0F, 1280.0F, 720.0F}, 18.0F);
+  CHECK(wide.menu.height == 22.0F);
+  CHECK(wide.status.height == 20.0F);
+  CHECK(wide.rail.width == 36.0F);
+  CHECK(wide.inspector.width == 300.0F);
+  CHECK_FALSE(wide.inspector_is_over);
+  CHECK(wide.strip.height == 96.0F);
+  const Regions narrow = regions_of(Layout(), {0.0F, 0.0F, 899.0F, 720.0F}, 18.0F);
+  CHECK(narrow.inspector_is_over);
+  CHECK(narrow.inspector.width == 300.0F);
+  CHECK(narrow.strip.height == 48.0F);
+  CHECK(narrow.main.right() == 899.0F);
+}
 
 TEST_CASE("layouts: saved, chosen and deleted by commands") {
   WindowDriver window(test::text_run().folder());

@@ -51,13 +51,14 @@ class WindowDriver : public Headless {
   }
   const Layout& layout() { return workbench().settings.layout; }
   // What commands change: settings, layout, selection, runs, what lies over the regions, the
-  // clipboard, notes.
+  // clipboard, notes, which region has the keys.
   std::string state_text() {
     Workbench& bench = workbench();
     return to_json(bench.settings).dump() + bench.selected_name() + "|" +
            std::to_string(static_cast<int>(bench.overlay)) + (bench.maximized ? "|maximised" : "") +
            "|" + std::to_string(bench.count()) + " " + std::to_string(bench.active()) + "|" +
-           std::to_string(bench.notes.notes.size()) + "|" + app().memory().clipboard;
+           std::to_string(bench.notes.notes.size()) + "|" + app().memory().clipboard + "|" +
+           app().memory().region;
   }
 };
 
