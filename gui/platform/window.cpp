@@ -22,8 +22,9 @@
 namespace trainscope::gui {
 namespace {
 
-constexpr double kIdleSeconds = 0.25;  // between looks at files that may grow
-constexpr int kFramesAfterInput = 3;   // until everything that follows from it is drawn
+constexpr double kWatchedSeconds = 1.0;  // after input
+constexpr double kIdleSeconds = 0.25;    // between looks at files that may grow
+constexpr int kFramesAfterInput = 3;     // until everything that follows from it is drawn
 constexpr double kTooltipWait = 0.4;
 
 struct GlfwSession {
@@ -111,6 +112,7 @@ class Window {
   void wake() { dirty_ = kFramesAfterInput; }
 
   void push(InputEvent event) {
+    last_input_ = glfwGetTime();
     app_.input().push(std::move(event));
     wake();
   }
@@ -196,8 +198,9 @@ class Window {
       return;
     }
     if (app_.workbench().under_way) {
-      constexpr double kUnderWaySeconds = 1.0 / 30.0;
-      glfwWaitEventsTimeout(kUnderWaySeconds);
+      // Less often where nobody has done anything for a while.
+      const bool is_watched = glfwGetTime() - last_input_ < kWatchedSeconds;
+      glfwWaitEventsTimeout(is_watched ? 1.0 / 30.0 : 1.0 / 8.0);
       dirty_ = std::max(dirty_, 1);
       return;
     }
@@ -206,7 +209,9 @@ class Window {
                         glfwGetTime() - app_.memory().hovered_since < 2.0 * kTooltipWait;
     glfwWaitEventsTimeout(hovers ? kTooltipWait : kIdleSeconds);
     if (hovers || app_.workbench().refresh()) wake();
-    if (app_.workbench().notice.until > 0.0) dirty_ = std::max(dirty_, 1);
+    // A notice goes away by itself.
+    const double until = app_.workbench().notice.until;
+    if (until > 0.0 && glfwGetTime() >= until) dirty_ = std::max(dirty_, 1);
   }
 
   // The texture of glyphs is made when there is another atlas; that of the first frame by the
@@ -255,6 +260,7 @@ class Window {
   Fonts fonts_;
   App& app_;
   int dirty_ = kFramesAfterInput;
+  double last_input_ = 0.0;  // seconds of the program
   std::uint64_t drawn_ = 0;  // hash of what the display shows; 0: it may show anything
 };
 
