@@ -38,5 +38,8 @@ endif()
 if(TRAINSCOPE_SANITIZE)
   add_compile_options(-fsanitize=${TRAINSCOPE_SANITIZE} -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)
+  if(TRAINSCOPE_SANITIZE_NOT)
+    add_compile_options(-fno-sanitize=${TRAINSCOPE_SANITIZE_NOT})
+  endif()
   add_link_options(-fsanitize=${TRAINSCOPE_SANITIZE})
 endif()

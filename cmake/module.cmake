@@ -145,8 +145,9 @@ function(trainscope_module folder)
 endfunction()
 
 # What takes long in tests is in the libraries; their own code is compiled quickly, with the headers
-# that most of them include precompiled once (OWN_HEADERS: by this target). A library is compiled as
-# programs are, so that it can read these.
+# that most of them include precompiled once (OWN_HEADERS: by this target). Not at -O0: the linker takes
+# what both instantiate, such as a vector's push_back, from the tests, and all of the program is slow.
+# A library is compiled as programs are, so that it can read these headers.
 function(trainscope_compile_as_test target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_HEADERS" "" "")
   trainscope_warnings(${target})
@@ -155,7 +156,7 @@ function(trainscope_compile_as_test target)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})
   endif()
-  target_compile_options(${target} PRIVATE -O0)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(arg_OWN_HEADERS)
     trainscope_precompile(${target} HEADER tests/support/precompiled.h)
   else()
