@@ -1,4 +1,9 @@
 // Commands of the Budget panel.
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
 #include "gui/panels/budget_parts.h"
 #include "gui/panels/panels.h"
 
@@ -37,6 +42,34 @@ void run_steps(Workbench& workbench) {
 
 bool has_run(const Workbench& workbench) {
   return workbench.run() != nullptr && workbench.run()->reader() != nullptr;
+}
+
+bool has_buffer(const Workbench& workbench) {
+  return has_run(workbench) && workbench.selection().buffer != kNoRow;
+}
+
+// The value that the selected call writes, or that is in the selected buffer: from free to kept, to
+// made again, to free.
+void pin_selection(Workbench& workbench) {
+  BudgetModel* model = model_of(workbench);
+  const PlanLinks* links = workbench.links();
+  if (model == nullptr || links == nullptr || !has_buffer(workbench)) return;
+  const PlanView& plan = links->plan();
+  const std::uint32_t buffer = workbench.selection().buffer;
+  if (buffer >= plan.buffers.size()) return;  // the run has another plan by now
+  if (model->pinnable().size() == 0) {
+    return workbench.tell("the step is still being planned: pin it when Budget shows the plan");
+  }
+  const std::string value = model->pinnable().value_of(plan, original_values(plan), buffer);
+  if (value.empty()) {
+    return workbench.complain("only what the forward phase makes can be pinned: a tensor of it");
+  }
+  PlanRequest request = model->request();
+  const Pin pin = next_pin(pin_of(request, value));
+  set_pin(request, value, pin);
+  model->ask(std::move(request));
+  workbench.tell(
+      fmt::format("{}: {}", value, pin == Pin::kFree ? "the planner decides" : name_of(pin)));
 }
 
 }  // namespace
@@ -93,6 +126,12 @@ std::span<const AppCommand> budget_commands() {
              if (BudgetModel* model = model_of(w)) model->ask_least();
            },
        .enabled = has_run},
+      {.id = "budget.pin",
+       .title = "Pin the selected value",
+       .menu = "Run",
+       .help = "Keep it, make it again, or leave it to the planner: each time the next of these",
+       .run = pin_selection,
+       .enabled = has_buffer},
       {.id = "budget.unpin",
        .title = "Unpin all values",
        .menu = "Run",

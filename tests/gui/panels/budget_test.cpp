@@ -137,6 +137,36 @@ TEST_CASE("budget panel: a click pins a value: kept, made again, free") {
   CHECK(panel.find("unpin") == nullptr);
 }
 
+TEST_CASE("budget panel: a command pins the selected value, and says what cannot be pinned") {
+  const TemporaryFolder folder;
+  recorded_run(folder, 1);
+  BudgetWindow panel(folder / "run");
+  panel.click("level/2");
+  Workbench& workbench = panel.window.workbench();
+  const auto command = [&](const std::string& line) {
+    workbench.request(line);
+    panel.settle();
+  };
+  const std::vector<const Item*> values = panel.window.items().below("main/budget/value/");
+  REQUIRE_FALSE(values.empty());
+  const auto largest = std::ranges::max_element(
+      values, {}, [](const Item* item) { return item->rect.width * item->rect.height; });
+  const std::string value = (*largest)->label;
+  command("select value:" + value);
+  for (const char* pin : {"keep", "recompute", "free"}) {
+    command("budget.pin");
+    CHECK(panel.item("value/" + value).value == pin);
+  }
+  const auto& buffers = workbench.links()->plan().buffers;
+  const auto parameter = std::ranges::find(buffers, BufferClass::kParameter, &PlanBuffer::holds);
+  REQUIRE(parameter != buffers.end());
+  command(fmt::format("select buffer:{}", parameter - buffers.begin()));
+  command("budget.pin");
+  CHECK(workbench.notice.is_error);
+  CHECK(workbench.notice.text.find("forward phase") != std::string::npos);
+  CHECK(panel.find("unpin") == nullptr);
+}
+
 TEST_CASE("budget panel: arrows choose a value, Enter pins it") {
   const TemporaryFolder folder;
   recorded_run(folder, 1);
