@@ -63,12 +63,15 @@ void draw_axes(Ui& ui, const CurvePlot& plot) {
   }
   const float label = std::ceil(ui.width("000.0 MiB", Face::kSmallNumber)) + 12.0F;
   const int columns = std::max(2, static_cast<int>(plot.area.width / label) + 1);
-  for (const double bytes : round_byte_counts(plot.least_bytes, plot.most_bytes, columns - 1)) {
-    const float x = plot.x(bytes);
+  const std::vector<double> ticks =
+      round_byte_counts(plot.least_bytes, plot.most_bytes, columns - 1);
+  const std::vector<std::string> words = byte_tick_texts(ticks);
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    const float x = plot.x(ticks[i]);
     ui.canvas().line({x, plot.area.y}, {x, plot.area.bottom()}, {.color = theme.line});
     const Rect place{x - label / 2.0F, plot.area.bottom() + 3.0F, label, line};
     if (place.right() > plot.area.right() + 8.0F || place.x < plot.area.x - 30.0F) continue;
-    ui.text(place, text_of({bytes, Unit::kBytes}).whole(),
+    ui.text(place, words[i],
             {.face = Face::kSmallNumber, .color = theme.soft_ink, .align = Align::kCenter});
   }
 }

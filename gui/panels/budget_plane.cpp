@@ -11,6 +11,7 @@
 #include "engine/core/numbers.h"
 #include "gui/draw/color.h"
 #include "gui/panels/budget_parts.h"
+#include "gui/panels/plot.h"
 #include "gui/ui/controls.h"
 
 namespace trainscope::gui {
@@ -80,12 +81,29 @@ void draw_arena(Ui& ui, const Rect& plane, std::int64_t bytes, std::int64_t most
 void draw_bytes_axis(Ui& ui, const Rect& gutter, std::int64_t most_bytes) {
   const float line = ui.line_height(Face::kSmallNumber);
   const int most = std::max(2, static_cast<int>(gutter.height / 44.0F));
-  for (const double bytes : round_byte_counts(0.0, static_cast<double>(most_bytes), most)) {
-    const float y = plane_y(gutter, std::llround(bytes), most_bytes);
+  const std::vector<double> ticks = round_byte_counts(0.0, static_cast<double>(most_bytes), most);
+  const std::vector<std::string> texts = byte_tick_texts(ticks);
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    const float y = plane_y(gutter, std::llround(ticks[i]), most_bytes);
     const float top = std::clamp(y - line / 2.0F, gutter.y, gutter.bottom() - line);
-    ui.text({gutter.x, top, gutter.width - 6.0F, line}, text_of({bytes, Unit::kBytes}).whole(),
+    ui.text({gutter.x, top, gutter.width - 6.0F, line}, texts[i],
             {.face = Face::kSmallNumber, .color = ui.theme().soft_ink, .align = Align::kRight});
   }
+}
+
+// Where a phase ends, and their names below.
+void draw_phases(Ui& ui, const Rect& plane, const Rect& axis, const MemoryMap& map) {
+  const auto x_of = [&](std::uint32_t time) {
+    return std::round(plane.x + plane.width * static_cast<float>(time) /
+                                    static_cast<float>(std::max(1U, map.times)));
+  };
+  const std::array<float, 4> ends = {plane.x, x_of(map.backward_begin), x_of(map.update_begin),
+                                     plane.right()};
+  for (const float x : {ends[1], ends[2]}) {
+    ui.canvas().line({x, plane.y}, {x, plane.bottom()},
+                     {.color = ui.theme().soft_ink, .dashed = true});
+  }
+  draw_phase_names(ui, {plane.x, axis.y, plane.width, axis.height}, ends);
 }
 
 std::string value_tooltip(const PlanView& plan, const MemoryRectangle& rectangle, Pin pin,
@@ -156,6 +174,7 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
   const float line = ui.line_height(Face::kSmall) + 6.0F;
   Rect legend = take_bottom(plane, line);
   const bool roomy = plane.height > 150.0F && plane.width > 260.0F;
+  const Rect axis = take_bottom(plane, roomy ? line : 0.0F);
   const Rect gutter =
       take_left(plane, roomy ? std::ceil(ui.width("0000.0 MiB", Face::kSmallNumber)) + 8.0F : 0.0F);
   take_left(legend, gutter.width);
@@ -195,7 +214,10 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
   draw_arena(ui, plane, shown->map.arena_bytes, most, {.what = "peak", .fact = "/arena_bytes"},
              ui.theme().ink, false);
   if (response.focused) draw_chosen_value(ui, model, pins, frames.chosen);
-  if (roomy) draw_bytes_axis(ui, gutter, most);
+  if (roomy) {
+    draw_bytes_axis(ui, gutter, most);
+    draw_phases(ui, plane, axis, shown->map);
+  }
   draw_legend(ui, shown->map, legend);
   return touch_plane(ui, model, plane, *shown, response);
 }

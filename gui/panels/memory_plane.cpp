@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "engine/core/numbers.h"
 #include "gui/panels/memory_state.h"
+#include "gui/panels/plot.h"
 #include "gui/views/plan_links.h"
 
 namespace trainscope::gui {
@@ -318,31 +318,18 @@ class PlaneDrawer {
   void draw_axes() {
     const float line = ui_.line_height(Face::kSmallNumber);
     const int most = std::max(2, static_cast<int>(plane_.height / 44.0F));
-    for (const double byte :
-         round_byte_counts(state_.range.first_byte, state_.range.last_byte, most)) {
-      const float y = y_of(byte);
+    const std::vector<double> ticks =
+        round_byte_counts(state_.range.first_byte, state_.range.last_byte, most);
+    const std::vector<std::string> texts = byte_tick_texts(ticks);
+    for (std::size_t i = 0; i < ticks.size(); ++i) {
+      const float y = y_of(ticks[i]);
       const float top = std::clamp(y - line / 2.0F, plane_.y, plane_.bottom() - line);
-      ui_.text({plane_.x - gutter_, top, gutter_ - 6.0F, line},
-               gui::text_of({byte, Unit::kBytes}).whole(),
+      ui_.text({plane_.x - gutter_, top, gutter_ - 6.0F, line}, texts[i],
                {.face = Face::kSmallNumber, .color = ui_.theme().soft_ink, .align = Align::kRight});
     }
-    draw_time_axis();
-  }
-
-  // The names of the phases, and the number of the call at the cursor.
-  void draw_time_axis() {
-    const std::array<double, 4> ends = {0.0, static_cast<double>(state_.map.backward_begin),
-                                        static_cast<double>(state_.map.update_begin),
-                                        static_cast<double>(state_.map.times)};
-    constexpr std::array<std::string_view, 3> kNames = {"forward", "backward", "update"};
-    for (std::size_t phase = 0; phase < 3; ++phase) {
-      const float from = std::max(axis_.x, x_of(ends[phase]));
-      const float to = std::min(axis_.right(), x_of(ends[phase + 1]));
-      if (to - from < ui_.width(kNames[phase], Face::kSmall) + 12.0F) continue;
-      ui_.canvas().fill({from, axis_.y + 2.0F, to - from - 1.0F, 3.0F}, ui_.theme().phases[phase]);
-      ui_.text({from, axis_.y + 5.0F, to - from, axis_.height - 5.0F}, kNames[phase],
-               {.face = Face::kSmall, .color = ui_.theme().soft_ink, .align = Align::kCenter});
-    }
+    draw_phase_names(ui_, axis_,
+                     {x_of(0.0), x_of(state_.map.backward_begin), x_of(state_.map.update_begin),
+                      x_of(state_.map.times)});
   }
 
   Ui& ui_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "engine/core/text.h"
+#include "gui/ui/quantity.h"
 
 namespace trainscope::gui {
 
@@ -88,6 +90,36 @@ std::vector<std::string> tick_texts(std::span<const double> ticks, AxisScale sca
   // An exponent is harder to read: a single character is not worth it.
   const bool is_plain = !plain.empty() && longest(plain) <= longest(exponents) + 1;
   return is_plain ? plain : exponents;
+}
+
+std::vector<std::string> byte_tick_texts(std::span<const double> ticks) {
+  Texts texts;
+  for (const double tick : ticks) texts.push_back(text_of({tick, Unit::kBytes}).whole());
+  if (std::ranges::adjacent_find(texts) == texts.end()) return texts;
+  constexpr std::array<std::string_view, 4> kUnits = {"B", "KiB", "MiB", "GiB"};
+  std::size_t unit = 0;
+  double bytes = 1.0;  // of the unit
+  while (unit + 1 < kUnits.size() && least_step(ticks) >= 1024.0 * bytes) {
+    bytes *= 1024.0;
+    ++unit;
+  }
+  texts.clear();
+  for (const double tick : ticks) {
+    texts.push_back(fmt::format("{} {}", grouped(std::llround(tick / bytes)), kUnits[unit]));
+  }
+  return texts;
+}
+
+void draw_phase_names(Ui& ui, const Rect& axis, const std::array<float, 4>& ends) {
+  constexpr std::array<std::string_view, 3> kNames = {"forward", "backward", "update"};
+  for (std::size_t phase = 0; phase < kNames.size(); ++phase) {
+    const float from = std::max(axis.x, ends[phase]);
+    const float to = std::min(axis.right(), ends[phase + 1]);
+    if (to - from < ui.width(kNames[phase], Face::kSmall) + 12.0F) continue;
+    ui.canvas().fill({from, axis.y + 2.0F, to - from - 1.0F, 3.0F}, ui.theme().phases[phase]);
+    ui.text({from, axis.y + 5.0F, to - from, axis.height - 5.0F}, kNames[phase],
+            {.face = Face::kSmall, .color = ui.theme().soft_ink, .align = Align::kCenter});
+  }
 }
 
 Plot::Plot(Ui& ui, const Rect& rect, const PlotLook& look) : ui_(ui), look_(look) {

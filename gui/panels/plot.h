@@ -1,6 +1,7 @@
 // A plot's frame: grid, ticks, labels, and where values are in it.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,5 +44,13 @@ class Plot {
 // as many decimals as the others ("4.0" beside "4.5"), as plain decimals or with exponents,
 // whichever is short; ticks that eight decimals do not tell apart are distances from the first.
 std::vector<std::string> tick_texts(std::span<const double> ticks, AxisScale scale);
+// Of bytes, with a unit each ("512.0 KiB" below "1.0 MiB"); where that does not tell neighbours
+// apart all have the largest unit that their distances are whole numbers of ("1,180 KiB" below
+// "1,200 KiB").
+std::vector<std::string> byte_tick_texts(std::span<const double> ticks);
+
+// The names of the phases of a step and their colours along a time axis, which is `axis` in pixels:
+// phase i from ends[i] to ends[i + 1]. Where there is no room for a name both are left out.
+void draw_phase_names(Ui& ui, const Rect& axis, const std::array<float, 4>& ends);
 
 }  // namespace trainscope::gui

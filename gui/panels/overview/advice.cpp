@@ -129,7 +129,8 @@ void draw_lever(Ui& ui, Workbench& workbench, Rect row, const Json& lever, std::
   const bool is_one_line = row.height < 1.5F * ui.row_height();
   Rect line = is_one_line ? row : take_top(row, ui.row_height());
   draw_lever_numbers(ui, workbench, line, lever, i);
-  const Rect cost = is_one_line ? take_right(line, std::floor(line.width * 0.5F)) : row;
+  const float word = std::max(0.25F * line.width, ui.width(name, Face::kBold) + 16.0F);
+  const Rect cost = is_one_line ? take_right(line, std::floor(line.width - word)) : row;
   ui.text(line, name, {.face = Face::kBold, .fit = Fit::kEnd});
   ui.text(cost, "cost: " + lever.at("cost").as_string(),
           {.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kEnd});

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "gui/ui/quantity.h"
+
 namespace trainscope::gui {
 namespace {
 
@@ -39,6 +41,19 @@ TEST_CASE("tick_texts: ticks of narrow ranges are told apart, and each text is i
         Texts{"1.9771e+31", "1.9772e+31"});
   CHECK(tick_texts(std::vector{0.5, 0.5 + 2e-12, 0.5 + 4e-12}, kLinear) ==
         Texts{"0.5", "+2e-12", "+4e-12"});
+}
+
+TEST_CASE("byte_tick_texts: each has its unit, or all the one that tells neighbours apart") {
+  using Texts = std::vector<std::string>;
+  constexpr double kKib = 1024.0;
+  constexpr double kMib = 1024.0 * kKib;
+  CHECK(byte_tick_texts(std::vector{0.0, 500 * kKib, kMib}) ==
+        Texts{"0 B", "500.0 KiB", "1.0 MiB"});
+  CHECK(byte_tick_texts(std::vector{1180 * kKib, 1200 * kKib, 1220 * kKib}) ==
+        Texts{grouped(1180) + " KiB", grouped(1200) + " KiB", grouped(1220) + " KiB"});
+  CHECK(byte_tick_texts(std::vector{5 * kMib, 5 * kMib + 10.0}) ==
+        Texts{grouped(5242880) + " B", grouped(5242890) + " B"});
+  CHECK(byte_tick_texts(std::vector<double>{}).empty());
 }
 
 TEST_SUITE_END();
