@@ -69,7 +69,13 @@ bool show_parts(Workbench& workbench, const SpokenView& spoken) {
     for (const auto& [key, text] : spoken.parts) {
       if (key == part.key) value = unescaped(text);
     }
-    if (part.show(workbench, value)) continue;
+    // KIND:NAME said it.
+    if (part.key == "stage" && value.empty() && spoken.selected.starts_with("stage:")) continue;
+    Notice before = std::exchange(workbench.notice, {});
+    if (part.show(workbench, value)) {
+      if (workbench.notice.text.empty()) workbench.notice = std::move(before);
+      continue;
+    }
     if (!workbench.notice.is_error) {
       workbench.complain(
           fmt::format("{}: there is no {} '{}'", spoken.panel, part.key, printable(value)));

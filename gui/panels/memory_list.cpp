@@ -284,7 +284,8 @@ void draw_resident(Ui& ui, Workbench& workbench, MemoryState& state, const Rect&
 
 void draw_memory_list(Ui& ui, Workbench& workbench, MemoryState& state, const Rect& rect) {
   const PlanView& plan = *workbench.run()->plan();
-  const bool scrolls = !(state.selected == workbench.selection());
+  const bool scrolls = !(state.listed == workbench.selection());
+  state.listed = workbench.selection();
   take_moment(state, plan);
   if (state.list == MemoryList::kAlive) {
     draw_alive(ui, workbench, state, plan, rect, scrolls);

@@ -24,6 +24,7 @@ struct MemoryState {
   MemoryFrame frame = {};
   std::uint32_t cursor = 0;  // a time
   Selection selected = {};   // when the cursor last followed it
+  Selection listed = {};     // when the list last went to its row
   float dragged = 0.0F;      // pixels since the button went down
   bool shows_touched = false;
   MemoryList list = MemoryList::kAlive;

@@ -103,9 +103,14 @@ std::vector<std::string> byte_tick_texts(std::span<const double> ticks) {
     bytes *= 1024.0;
     ++unit;
   }
-  texts.clear();
+  Texts whole;
   for (const double tick : ticks) {
-    texts.push_back(fmt::format("{} {}", grouped(std::llround(tick / bytes)), kUnits[unit]));
+    whole.push_back(fmt::format("{} {}", grouped(std::llround(tick / bytes)), kUnits[unit]));
+  }
+  constexpr std::size_t kMost = 10;  // characters: those of "1023.9 MiB"
+  if (longest(whole) <= kMost) return whole;
+  for (std::size_t i = 1; i < ticks.size(); ++i) {
+    texts[i] = "+" + text_of({ticks[i] - ticks[0], Unit::kBytes}).whole();
   }
   return texts;
 }

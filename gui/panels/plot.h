@@ -45,8 +45,8 @@ class Plot {
 // whichever is short; ticks that eight decimals do not tell apart are distances from the first.
 std::vector<std::string> tick_texts(std::span<const double> ticks, AxisScale scale);
 // Of bytes, with a unit each ("512.0 KiB" below "1.0 MiB"); where that does not tell neighbours
-// apart all have the largest unit that their distances are whole numbers of ("1,180 KiB" below
-// "1,200 KiB").
+// apart all have the largest unit that their distances are whole numbers of ("1 180 KiB" below "1
+// 200 KiB"), or, where these are long, are distances from the first ("5.0 GiB", "+20.0 KiB").
 std::vector<std::string> byte_tick_texts(std::span<const double> ticks);
 
 // The names of the phases of a step and their colours along a time axis, which is `axis` in pixels:

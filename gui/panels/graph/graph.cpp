@@ -40,7 +40,7 @@ StageMenu menu_of(const RunData& run, std::size_t checked) {
 
 void draw_stage_menus(Ui& ui, Workbench& workbench, const GraphState& state, Rect& bar) {
   const RunData& run = *workbench.run();
-  auto& choice = workbench.state<StageChoice>();
+  auto& choice = stage_choice(workbench);
   const StageMenu menu = menu_of(run, state.stage);
   const std::string label = fmt::format("{} ▼", run.stages()[state.stage].label);
   const int picked = menu_button(ui, "stage", take_left(bar, button_width(ui, label)), label,
@@ -167,22 +167,26 @@ void go_to_stage_after(Workbench& workbench) {
 }
 
 void compare_or_not(Workbench& workbench) {
-  auto& choice = workbench.state<StageChoice>();
+  auto& choice = stage_choice(workbench);
   const std::size_t shown = shown_stage(workbench);
   const std::size_t before = changed_stage(*workbench.run(), shown, -1);
   const bool on = choice.compare < 0 && before != shown;
   choice.compare = on ? static_cast<std::int32_t>(before) : -1;
 }
 
-// The stage that it is held against: the changed one before (by < 0) or after the one of now.
+// The stage that it is held against: the changed one before (by < 0) or after the one of now, but
+// for the one that is shown.
 template <int kBy>
 void move_compared(Workbench& workbench) {
-  std::int32_t& compare = workbench.state<StageChoice>().compare;
-  const std::size_t from = compare < 0 ? shown_stage(workbench) : static_cast<std::size_t>(compare);
-  compare = static_cast<std::int32_t>(changed_stage(*workbench.run(), from, kBy));
+  std::int32_t& compare = stage_choice(workbench).compare;
+  const std::size_t shown = shown_stage(workbench);
+  const std::size_t from = compare < 0 ? shown : static_cast<std::size_t>(compare);
+  std::size_t to = changed_stage(*workbench.run(), from, kBy);
+  if (to == shown) to = changed_stage(*workbench.run(), to, kBy);
+  if (to != shown) compare = static_cast<std::int32_t>(to);
 }
 
-void compare_with_model(Workbench& workbench) { workbench.state<StageChoice>().compare = 0; }
+void compare_with_model(Workbench& workbench) { stage_choice(workbench).compare = 0; }
 
 void color_by_next(Workbench& workbench) {
   auto& coloring = workbench.state<GraphState>().coloring;
@@ -316,7 +320,7 @@ std::string graph_twin(Workbench& workbench) {
   const RunData* run = workbench.run();
   if (run == nullptr || run->stages().empty()) return twin_of_run(workbench, "inspect");
   const std::size_t stage = shown_stage(workbench);
-  const std::int32_t compare = workbench.state<StageChoice>().compare;
+  const std::int32_t compare = stage_choice(workbench).compare;
   const std::string session =
       run->session() > 0 ? fmt::format(" --session {}", run->session()) : std::string();
   const auto label_of = [&](std::size_t i) { return run->stages()[i].label; };

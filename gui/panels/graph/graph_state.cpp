@@ -17,6 +17,15 @@ std::size_t shown_stage(const Workbench& workbench) {
   return is_there ? static_cast<std::size_t>(stage) : std::max<std::size_t>(1, count) - 1;
 }
 
+StageChoice& stage_choice(Workbench& workbench) {
+  auto& choice = workbench.state<StageChoice>();
+  const RunData* run = workbench.run();
+  const std::size_t stages = run == nullptr ? 0 : run->stages().size();
+  if (choice.compare >= 0 && static_cast<std::size_t>(choice.compare) >= stages)
+    choice.compare = -1;
+  return choice;
+}
+
 void show_stage(Workbench& workbench, std::size_t stage) {
   Selection selection = workbench.selection();
   selection.stage = static_cast<std::int32_t>(stage);
@@ -172,7 +181,7 @@ bool update_graph(GraphState& state, Workbench& workbench) {
   }
   if (state.valued != state.coloring) take_values(state, workbench, run);
   follow_selection(state, workbench, run, stale);
-  take_changes(state, run, workbench.state<StageChoice>().compare);
+  take_changes(state, run, stage_choice(workbench).compare);
   return true;
 }
 

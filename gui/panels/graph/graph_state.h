@@ -30,6 +30,8 @@ struct StageChoice {
 // The position of the selected stage; the run has stages.
 std::size_t shown_stage(const Workbench& workbench);
 void show_stage(Workbench& workbench, std::size_t stage);
+// Of the active run: another one may have fewer stages than that which the choice was made of.
+StageChoice& stage_choice(Workbench& workbench);
 // The next stage that changed the graph (by > 0), or the one before; itself where there is none.
 std::size_t changed_stage(const RunData& run, std::size_t from, int by);
 // "07-fuse_gelu" without what is not needed to read it: "fuse_gelu".

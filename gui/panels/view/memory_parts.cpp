@@ -54,8 +54,8 @@ std::string seen_now(Workbench& workbench) {
   const MemoryState* state = memory_of(workbench);
   if (state == nullptr || state->range == whole_range(state->map)) return {};
   const MemoryRange& seen = state->range;
-  return fmt::format("{:.9g}:{:.9g}:{:.9g}:{:.9g}", seen.first_time, seen.last_time,
-                     seen.first_byte, seen.last_byte);
+  return fmt::format("{}:{}:{}:{}", seen.first_time, seen.last_time, seen.first_byte,
+                     seen.last_byte);
 }
 
 bool see_range(Workbench& workbench, std::string_view text) {

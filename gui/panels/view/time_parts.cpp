@@ -59,8 +59,11 @@ bool see_times(Workbench& workbench, std::string_view text) {
   TimelineState* state = timeline_of(workbench);
   if (state == nullptr) return text.empty();
   const std::optional<TimeRange> range = text.empty() ? first_view(state->data) : range_from(text);
-  if (range) state->view = moved(state->data, *range, 0);
-  return range.has_value();
+  const TimeRange& whole = state->data.whole;
+  const bool is_within =
+      range && whole.begin_ns <= range->begin_ns && range->end_ns <= whole.end_ns;
+  if (is_within || text.empty()) state->view = moved(state->data, *range, 0);
+  return is_within || text.empty();
 }
 
 std::string sums_by_now(Workbench& workbench) {

@@ -60,11 +60,23 @@ TEST_CASE("views: stages, the one that they are held against, and the colouring"
         fmt::format("stages,stage={},list=near_misses", other)}) {
     CHECK(shown_again(view) == view);
   }
+  REQUIRE(show_view(window.workbench(), "graph,stage:" + shown));
+  CHECK(view_of(window.workbench()).starts_with("graph,stage=" + shown));
   // A selection is named last, and a view without parts is as it was at first.
   REQUIRE(show_view(window.workbench(), fmt::format("graph,stage={},color=pass,call:3", shown)));
   CHECK(window.workbench().selection().call == 3);
   REQUIRE(show_view(window.workbench(), "graph"));
   CHECK(view_of(window.workbench()).starts_with("graph,call:3"));
+}
+
+TEST_CASE("views: a stage that this run has not is no longer held against") {
+  WindowDriver window(test::text_run().folder());
+  const auto [shown, other] = two_stages(window);
+  REQUIRE(show_view(window.workbench(), fmt::format("graph,stage={},compare={}", shown, other)));
+  window.settle();
+  window.workbench().state<StageChoice>().compare = 1000;  // of another run
+  window.settle();
+  CHECK(view_of(window.workbench()) == "graph,stage=" + shown);
 }
 
 TEST_CASE("views: the cursor, the list and what is seen of the plane of memory") {
@@ -127,8 +139,8 @@ TEST_CASE("views: what there is not is said, and is no view") {
        {"graph,stage=nobody", "graph,compare=nobody", "graph,color=nobody", "stages,list=nobody",
         "memory,cursor=999999999", "memory,cursor=-1", "memory,range=1:2", "memory,range=5:1:0:10",
         "memory,list=nobody", "memory,curve=nobody", "budget,budget=lots", "timeline,range=5:1",
-        "timeline,seen=5", "timeline,by=nobody", "kernels,by=nobody", "kernels,sort=nobody",
-        "roofline,by=phase", "graph,nobody=1"}) {
+        "timeline,seen=5", "timeline,seen=0:9223372036854775807", "timeline,by=nobody",
+        "kernels,by=nobody", "kernels,sort=nobody", "roofline,by=phase", "graph,nobody=1"}) {
     window.workbench().notice = {};
     CHECK_FALSE_MESSAGE(show_view(window.workbench(), view), view);
     CHECK_MESSAGE(window.workbench().notice.is_error, view);
