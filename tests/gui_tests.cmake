@@ -1,7 +1,7 @@
 # Tests of the window: what needs its packages.
 trainscope_test(gui/draw ASAN LIBS PkgConfig::IMGUI ZLIB::ZLIB)
-trainscope_test(gui/ui ASAN)
-trainscope_test(gui/workbench ASAN)
+trainscope_test(gui/ui)
+trainscope_test(gui/workbench)
 trainscope_test(gui/panels DEPS gui/budget gui/platform engine/models SUPPORT kept_plans.cpp LABELS gui long processes)
 if(TARGET gui_panels_test)
   target_sources(gui_panels_test PRIVATE cli/program_runner.cpp)
