@@ -75,6 +75,12 @@ std::size_t longest(const Texts& texts) {
   return std::ranges::max(texts, {}, &std::string::size).size();
 }
 
+// Whether the one decimal that bytes are written with is all that they have.
+bool is_tenth_of_unit(double bytes) {
+  while (bytes >= 1024.0) bytes /= 1024.0;
+  return std::abs(10.0 * bytes - std::round(10.0 * bytes)) < 1e-6;
+}
+
 }  // namespace
 
 std::vector<std::string> tick_texts(std::span<const double> ticks, AxisScale scale) {
@@ -95,7 +101,7 @@ std::vector<std::string> tick_texts(std::span<const double> ticks, AxisScale sca
 std::vector<std::string> byte_tick_texts(std::span<const double> ticks) {
   Texts texts;
   for (const double tick : ticks) texts.push_back(text_of({tick, Unit::kBytes}).whole());
-  if (std::ranges::adjacent_find(texts) == texts.end()) return texts;
+  if (std::ranges::all_of(ticks, is_tenth_of_unit)) return texts;
   constexpr std::array<std::string_view, 4> kUnits = {"B", "KiB", "MiB", "GiB"};
   std::size_t unit = 0;
   double bytes = 1.0;  // of the unit

@@ -44,9 +44,9 @@ class Plot {
 // as many decimals as the others ("4.0" beside "4.5"), as plain decimals or with exponents,
 // whichever is short; ticks that eight decimals do not tell apart are distances from the first.
 std::vector<std::string> tick_texts(std::span<const double> ticks, AxisScale scale);
-// Of bytes, with a unit each ("512.0 KiB" below "1.0 MiB"); where that does not tell neighbours
-// apart all have the largest unit that their distances are whole numbers of ("1 180 KiB" below "1
-// 200 KiB"), or, where these are long, are distances from the first ("5.0 GiB", "+20.0 KiB").
+// Of bytes, with a unit each ("512.0 KiB" below "1.0 MiB"); where one decimal does not name each
+// tick all have the largest unit that their distances are at least one of ("1 180 KiB", "1 200
+// KiB"), or, where these are long, are distances from the first ("5.0 GiB", "+20.0 KiB").
 std::vector<std::string> byte_tick_texts(std::span<const double> ticks);
 
 // The names of the phases of a step and their colours along a time axis, which is `axis` in pixels:

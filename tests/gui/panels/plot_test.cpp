@@ -43,7 +43,7 @@ TEST_CASE("tick_texts: ticks of narrow ranges are told apart, and each text is i
         Texts{"0.5", "+2e-12", "+4e-12"});
 }
 
-TEST_CASE("byte_tick_texts: each has its unit, or all the one that tells neighbours apart") {
+TEST_CASE("byte_tick_texts: each text is its tick") {
   using Texts = std::vector<std::string>;
   constexpr double kKib = 1024.0;
   constexpr double kMib = 1024.0 * kKib;
@@ -51,6 +51,8 @@ TEST_CASE("byte_tick_texts: each has its unit, or all the one that tells neighbo
         Texts{"0 B", "500.0 KiB", "1.0 MiB"});
   CHECK(byte_tick_texts(std::vector{1180 * kKib, 1200 * kKib, 1220 * kKib}) ==
         Texts{grouped(1180) + " KiB", grouped(1200) + " KiB", grouped(1220) + " KiB"});
+  CHECK(byte_tick_texts(std::vector{0.0, 600 * kKib, 1200 * kKib}) ==
+        Texts{"0 KiB", "600 KiB", grouped(1200) + " KiB"});  // not 1.2 MiB: 1.17
   CHECK(byte_tick_texts(std::vector{5 * kMib, 5 * kMib + 10.0}) == Texts{"5.0 MiB", "+10 B"});
   CHECK(byte_tick_texts(std::vector<double>{}).empty());
 }
