@@ -47,12 +47,10 @@ Json gaps_json(const PlanView& plan, std::uint32_t time) {
   return gaps;
 }
 
-// Of the whole step: what waits longest for its next use.
+// Of the whole step: what waits for its next use, the most bytes times calls first.
 Json idle_json(const PlanView& plan) {
-  constexpr std::size_t kMost = 100;
   Json idle = Json::array();
   for (const IdleWait& wait : idle_waits(plan)) {
-    if (idle.size() == kMost) break;
     const PlanBuffer& buffer = plan.buffers[wait.buffer];
     idle.push_back(Json::object({{"id", wait.buffer},
                                  {"name", plan.text(buffer.label)},
@@ -125,6 +123,7 @@ Outcome describe_memory(const PlanView& plan, const std::string& at,
                     printable(plan.text(buffer.label)), printable(plan.text(buffer.producer)));
   }
   outcome.facts = Json::object({{"call", index},
+                                {"call_count", plan.calls.size()},
                                 {"time", call.time},
                                 {"step", call.time},  // its older name
                                 {"node", plan.name_of(call)},

@@ -1,7 +1,12 @@
 // `inspect` without a stage: models and runs.
 #include <fmt/format.h>
 
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "cli/print/inspect.h"
+#include "engine/core/numbers.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -53,6 +58,16 @@ std::string session_row(const RunSession& session) {
                   printable(session.isa));
   if (!session.message.empty()) text += fmt::format(": {}", printable(session.message, 400));
   return text + "\n";
+}
+
+// Wall time of a step, the median of those of the session but for its first, which warms up.
+std::optional<double> warm_step_ms(const Metrics& metrics, const RunSession& session) {
+  std::vector<double> times;
+  for (const StepRecord& step : metrics.steps) {
+    if (step.step > session.from_step + 1) times.push_back(step.step_ms);
+  }
+  if (times.empty()) return std::nullopt;
+  return median(std::move(times));
 }
 
 }  // namespace
@@ -145,6 +160,8 @@ Outcome describe_run(const RunReader& run) {
                         metrics.steps.front().loss, last.loss, metrics.median_step_ms());
     outcome.facts.set("last_step", to_json(last));
     outcome.facts.set("median_step_ms", metrics.median_step_ms());
+    const std::optional<double> warm = warm_step_ms(metrics, manifest.sessions.back());
+    if (warm) outcome.facts.set("warm_step_ms", *warm);
   }
   if (!metrics.evaluations.empty()) {
     const EvaluationRecord& last = metrics.evaluations.back();

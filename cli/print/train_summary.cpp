@@ -14,6 +14,7 @@ Json facts_of(const TrainingResult& result) {
                             {"step", result.step},
                             {"steps", result.steps},
                             {"from_step", result.from_step},
+                            {"to_step", result.to_step},
                             {"samples_seen", result.samples_seen},
                             {"training_ms", result.training_ms},
                             {"predicted_bytes", result.predicted_bytes},

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/flags/training_flags.h"
@@ -67,10 +69,19 @@ Step step_to_plan(const Source& source, const Invocation& invocation) {
           .sizes = {}};
 }
 
+// Of a step with this plan, by the costs given or else by the model of the machine.
+double predicted_seconds(const Compiled& compiled, const CompileOptions& options) {
+  if (compiled.recompute) return compiled.recompute->seconds;
+  const std::vector<double> nodes = step_seconds(compiled.program, options.costs, options.machine);
+  return std::accumulate(nodes.begin(), nodes.end(), 0.0);
+}
+
 Json planned(const Source& source, const Invocation& invocation) {
   const Step step = step_to_plan(source, invocation);
   const auto compiled = compile(step.model, step.options);
-  return plan_sizes(view_of(plan_record(*compiled)));
+  Json facts = plan_sizes(view_of(plan_record(*compiled)));
+  facts.set("step_seconds", predicted_seconds(*compiled, step.options));
+  return facts;
 }
 
 Json plan_facts(const Source& source, const Invocation& invocation) {

@@ -13,7 +13,9 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/counter_ranges.h"
 #include "profiler/analysis/profile.h"
+#include "profiler/analysis/roof.h"
 
 namespace trainscope {
 namespace {
@@ -79,7 +81,32 @@ std::string csv_of(const Breakdown& table) {
   return text;
 }
 
-Json facts_of(const Breakdown& table, const profiler::Profile& profile, const std::string& note) {
+// "learning rate": {"values": 3, "least": 0.01, "greatest": 0.1}.
+Json counters_json(const profiler::Profile& profile) {
+  Json counters = Json::object();
+  for (const profiler::CounterRange& range : profiler::counter_ranges(profile.events())) {
+    counters.set(
+        std::string(profiler::name_of(range.kind)),
+        Json::object(
+            {{"values", range.values}, {"least", range.least}, {"greatest", range.greatest}}));
+  }
+  return counters;
+}
+
+// Null where the machine is not known. What has no "gbs" is of arithmetic.
+Json roofs_json(const profiler::Profile& profile, const std::optional<Machine>& machine) {
+  if (!machine) return {};
+  Json roofs = Json::array();
+  for (const profiler::Roof& roof : profiler::roofs_of(*machine, profile.plan().facts().threads)) {
+    Json facts = Json::object({{"name", roof.name}, {"gflops", roof.gflops}});
+    if (roof.gbs > 0.0) facts.set("gbs", roof.gbs);
+    roofs.push_back(std::move(facts));
+  }
+  return roofs;
+}
+
+Json facts_of(const Breakdown& table, const profiler::Profile& profile,
+              const std::optional<Machine>& machine, const std::string& note) {
   Json rows = Json::array();
   std::int64_t shown_ns = 0;
   for (const BreakdownRow& row : table.rows) {
@@ -96,6 +123,8 @@ Json facts_of(const Breakdown& table, const profiler::Profile& profile, const st
                        {"shown_ms", table.ms(shown_ns)},
                        {"total_ns", table.total_ns},
                        {"note", note},
+                       {"counters", counters_json(profile)},
+                       {"roofs", roofs_json(profile, machine)},
                        {"rows", std::move(rows)}});
 }
 
@@ -203,7 +232,7 @@ Outcome run_query(const Invocation& invocation) {
   if (top && static_cast<std::size_t>(*top) < all_rows) {
     table.rows.resize(static_cast<std::size_t>(*top));
   }
-  return {.facts = facts_of(table, profile, note),
+  return {.facts = facts_of(table, profile, machine, note),
           .text = settings.on("csv") ? csv_of(table) : text_of(table, all_rows, by)};
 }
 

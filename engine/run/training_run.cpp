@@ -377,6 +377,7 @@ TrainingResult TrainingRun::result() const {
           .from_step = from_step_,
           .step = step_,
           .steps = request_.steps,
+          .to_step = last_step(),
           .samples_seen = samples_seen_,
           .training_ms = training_ms_,
           .predicted_bytes = program().arena().bytes,

@@ -28,6 +28,7 @@ struct TrainingResult {
   std::int64_t from_step = 0;
   std::int64_t step = 0;             // the last one done
   std::int64_t steps = 0;            // of the request
+  std::int64_t to_step = 0;          // the last one that this session was to make
   std::int64_t samples_seen = 0;     // examples since the begin of the run
   double training_ms = 0.0;          // of this session's steps alone
   std::int64_t predicted_bytes = 0;  // of the arena

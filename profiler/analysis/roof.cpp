@@ -64,6 +64,21 @@ double RoofTerms::traffic_of(double bytes_read, double bytes_written) const {
          (both > 0.0 ? 2.0 * both / update_rate : 0.0);
 }
 
+std::vector<Roof> roofs_of(const Machine& machine, std::uint32_t threads) {
+  std::vector<Roof> roofs;
+  double highest = 0.0;
+  for (const auto& [dtype, rate] : machine.flops_per_second) {
+    const double gflops = of_threads(rate, threads) / 1e9;
+    roofs.push_back({.name = std::string(name_of(dtype)), .gflops = gflops});
+    highest = std::max(highest, gflops);
+  }
+  for (const MemoryLevel& level : machine.levels) {
+    roofs.push_back(
+        {.name = level.name, .gbs = of_threads(level.read, threads) / 1e9, .gflops = highest});
+  }
+  return roofs;
+}
+
 const MemoryLevel& level_of(const Machine& machine, const PlanView& plan, const PlanCall& call) {
   const bool is_tile = call.tile != kNoRow;
   const double cores = is_tile ? 1.0 : static_cast<double>(plan.facts().threads);

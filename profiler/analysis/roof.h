@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/bundle/plan_record.h"
 #include "engine/machine/machine.h"
@@ -42,6 +43,17 @@ std::int64_t bytes_in_place(const PlanView& plan, const PlanCall& call);
 // The longer of the two, in nanoseconds.
 double roof_ns(const Machine& machine, const PlanView& plan, const PlanCall& call,
                double rows = 1.0);
+
+// A roof: bandwidth of a level of memory, or of arithmetic.
+struct Roof {
+  std::string name = {};
+  double gbs = 0.0;     // 10^9 bytes a second; 0: of arithmetic
+  double gflops = 0.0;  // where it ends, or its height
+
+  bool operator==(const Roof&) const = default;
+};
+// Of so many threads: of arithmetic by dtype, then of reading from each level.
+std::vector<Roof> roofs_of(const Machine& machine, std::uint32_t threads);
 
 // That level: bytes in place are there once; caches named L1 and L2 are each core's own, others are
 // there once.
