@@ -22,7 +22,7 @@ struct Arguments {
   std::vector<std::string> plugins = {};
   std::optional<float> scale = {};
   std::optional<ThemeName> theme = {};
-  std::string panel = "overview";  // "window": all of it
+  std::string panel = {};  // "window": all of it; empty: that of the view, else overview
   std::string select = {};
   Extent size = {1280.0F, 720.0F};  // pixels
   std::filesystem::path out = {};

@@ -31,13 +31,12 @@ void keep(const Settings& settings, const std::filesystem::path& file) {
 
 void open_window(const Arguments& arguments) {
   const std::filesystem::path file = settings_file();
-  auto [settings, fault] = kept_settings(file);
+  const auto [settings, fault] = kept_settings(file);
   if (!fault.empty()) fmt::print(stderr, "trainscope-window: the usual settings: {}\n", fault);
-  if (arguments.theme) settings.theme = *arguments.theme;
-  if (arguments.scale) settings.scale = *arguments.scale;
+  const AskedLook asked{.theme = arguments.theme, .scale = arguments.scale};
   // What is wrong with the command line is said before there is a window.
   if (!(arguments.sizes == SizeRequest{})) require_fitting_sizes(arguments);
-  App app(std::move(settings));
+  App app(with_look(settings, asked));
   start_app(app, arguments);
   try {
     run_window(app);
@@ -47,7 +46,7 @@ void open_window(const Arguments& arguments) {
     }
     throw;
   }
-  keep(app.workbench().settings, file);
+  keep(without_look(app.workbench().settings, settings, asked), file);
 }
 
 void say(const Error& error, bool as_json) {

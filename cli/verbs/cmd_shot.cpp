@@ -16,9 +16,11 @@ namespace {
 constexpr Flag kShotFlags[] = {
     {.name = "panel",
      .value = "NAME",
-     .fallback = "overview",
      .help = "stages, graph, inspector, memory, budget, timeline, kernels, roofline, runs, "
-             "overview; window: all of it"},
+             "overview; window: all of it; default: that of --at, else overview"},
+    {.name = "at",
+     .value = "VIEW",
+     .help = "What is shown, as `gui --at` takes it: PANEL, or PANEL,KEY=VALUE,KIND:NAME"},
     {.name = "select",
      .value = "NAME",
      .help = "What is selected: KIND:NAME of kind node, value, kernel, call, buffer, stage, step, "

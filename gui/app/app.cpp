@@ -25,6 +25,7 @@ void App::frame(Canvas& canvas, double seconds) {
   Ui ui(canvas, theme_of(workbench_.settings.theme), input, memory_, items_);
   open_dropped();
   workbench_.under_way = workbench_.is_opening();
+  workbench_.moves = false;
   if (workbench_.under_way) workbench_.refresh();
   begin_view();
   for (const Panel& panel : all_panels()) {
@@ -41,6 +42,8 @@ void App::frame(Canvas& canvas, double seconds) {
   if (holds_panel(memory_.region)) workbench_.region = memory_.region;
   run_keys(input);
   for (const std::string& command : workbench_.take_requests()) run_command(workbench_, command);
+  // Behind the first picture.
+  if (workbench_.works_ahead && workbench_.run() != nullptr) workbench_.run()->read_ahead();
   if (!workbench_.copied.empty()) memory_.clipboard = std::exchange(workbench_.copied, {});
 }
 

@@ -85,6 +85,9 @@ std::string title_of(const Workbench& workbench) {
   if (const RunManifest* manifest = run->manifest(); manifest != nullptr) {
     title += fmt::format("  {}", trainscope::name_of(manifest->sessions.back().status));
   }
+  if (!run->shows_newest()) {
+    title += fmt::format("  session {} of {}", run->session(), run->session_count());
+  }
   return title;
 }
 
@@ -113,20 +116,25 @@ void draw_last_step(Ui& ui, Workbench& workbench, Rect rest) {
   const RunData* run = workbench.run();
   if (run == nullptr || run->metrics().steps.empty()) return;
   const StepRecord& last = run->metrics().steps.back();
-  const auto draw = [&](std::string_view name, const Quantity& quantity) {
+  const auto draw = [&](std::string_view name, const Quantity& quantity, std::string_view help) {
     const float width = ui.width(text_of(quantity).whole(), Face::kNumber);
     const Rect number = take_right(rest, std::ceil(width));
     take_right(rest, 6.0F);
     const Rect label = take_right(rest, std::ceil(ui.width(name)));
     take_right(rest, 14.0F);
     if (rest.empty()) return;  // no part of it without the other
+    ui.tooltip(ui.hit(fmt::format("{}/about", name),
+                      {label.x, label.y, number.right() - label.x, label.height},
+                      {.kind = ItemKind::kArea, .focusable = false}),
+               help);
     ui.number(name, number, quantity,
               fmt::format("{} | /last_step/{}", twin_of_run(workbench, "inspect"), name),
               {.face = Face::kNumber, .color = ui.theme().soft_ink});
     ui.text(label, name, {.color = ui.theme().soft_ink});
   };
-  draw("loss", {last.loss, Unit::kPlain});
-  draw("step", {static_cast<double>(last.step), Unit::kCount});
+  draw("loss", {last.loss, Unit::kPlain}, "Training loss of the last step; it has no unit");
+  draw("step", {static_cast<double>(last.step), Unit::kCount},
+       "The last optimizer step that the run has recorded, from 1");
 }
 
 }  // namespace
@@ -162,10 +170,12 @@ void draw_status_bar(Ui& ui, Workbench& workbench, const Rect& rect) {
   }
   if (notice.until < ui.input().seconds) notice = {};
   const std::string selected = workbench.selected_name();
-  const std::string shown = selected.empty() ? "nothing selected" : selected;
   const Rect left = take_left(rest, rest.width * 0.55F);
-  ui.text(left, shown,
-          {.color = selected.empty() ? ui.theme().soft_ink : ui.theme().ink, .fit = Fit::kMiddle});
+  if (selected.empty()) {
+    ui.text(left, "nothing selected", {.color = ui.theme().soft_ink});
+  } else {
+    ui.text(left, selected, {.fit = Fit::kMiddle});
+  }
   take_left(rest, 12.0F);
   if (!notice.text.empty()) {
     ui.text(rest, notice.text,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "gui/app/workspaces.h"
 #include "gui/panels/empty_state.h"
 #include "gui/panels/panels.h"
+#include "gui/panels/runs_state.h"
 #include "gui/workbench/view_text.h"
 
 namespace trainscope::gui {
@@ -31,7 +33,23 @@ void keep(Workbench& workbench, Notes notes, std::string said) {
   }
 }
 
-// A view taken apart: each part of its panel that it names, and what is selected.
+// Of every panel: the session of the run, where it is not the newest.
+constexpr std::string_view kSession = "session";
+
+std::string session_now(const Workbench& workbench) {
+  const RunData* run = workbench.run();
+  return run == nullptr || run->shows_newest() ? std::string() : std::to_string(run->session());
+}
+
+// Empty: the newest.
+bool show_session(Workbench& workbench, std::string_view value) {
+  const std::int64_t newest = workbench.run() == nullptr ? 0 : workbench.run()->session_count();
+  if (value.empty()) return newest == 0 || workbench.show_session(newest);
+  const std::optional<std::int64_t> session = parse_int(value);
+  return session && workbench.show_session(*session);
+}
+
+// A view taken apart: the session, each part of its panel that it names, and what is selected.
 struct SpokenView {
   std::string_view panel = {};
   std::vector<std::pair<std::string_view, std::string_view>> parts =
@@ -53,8 +71,9 @@ SpokenView spoken_view(std::string_view view) {
   while (panel != nullptr && !spoken.selected.empty()) {
     const std::string_view part = cut(spoken.selected);
     const std::string_view key = part.substr(0, part.find('='));
-    const bool is_part = key.size() < part.size() &&
-                         std::ranges::find(panel->view, key, &ViewPart::key) != panel->view.end();
+    const bool is_known =
+        key == kSession || std::ranges::find(panel->view, key, &ViewPart::key) != panel->view.end();
+    const bool is_part = key.size() < part.size() && is_known;
     if (!is_part) break;
     spoken.parts.emplace_back(key, part.substr(key.size() + 1));
     spoken.selected = rest;
@@ -62,13 +81,24 @@ SpokenView spoken_view(std::string_view view) {
   return spoken;
 }
 
+// Empty: the view does not name this part.
+std::string value_of(const SpokenView& spoken, std::string_view part) {
+  std::string value;
+  for (const auto& [key, text] : spoken.parts) {
+    if (key == part) value = unescaped(text);
+  }
+  return value;
+}
+
+void complain_of(Workbench& workbench, const SpokenView& spoken, std::string_view part) {
+  workbench.complain(fmt::format("{}: there is no {} '{}'", spoken.panel, part,
+                                 printable(value_of(spoken, part))));
+}
+
 // Parts that the view does not name are as they are at first.
 bool show_parts(Workbench& workbench, const SpokenView& spoken) {
   for (const ViewPart& part : panel_named(spoken.panel)->view) {
-    std::string value;
-    for (const auto& [key, text] : spoken.parts) {
-      if (key == part.key) value = unescaped(text);
-    }
+    const std::string value = value_of(spoken, part.key);
     // KIND:NAME said it.
     if (part.key == "stage" && value.empty() && spoken.selected.starts_with("stage:")) continue;
     Notice before = std::exchange(workbench.notice, {});
@@ -76,10 +106,7 @@ bool show_parts(Workbench& workbench, const SpokenView& spoken) {
       if (workbench.notice.text.empty()) workbench.notice = std::move(before);
       continue;
     }
-    if (!workbench.notice.is_error) {
-      workbench.complain(
-          fmt::format("{}: there is no {} '{}'", spoken.panel, part.key, printable(value)));
-    }
+    if (!workbench.notice.is_error) complain_of(workbench, spoken, part.key);
     return false;
   }
   return true;
@@ -90,6 +117,9 @@ bool show_parts(Workbench& workbench, const SpokenView& spoken) {
 std::string view_of(Workbench& workbench) {
   const Panel& panel = main_panel_of(workbench.settings.layout);
   std::string view(panel.id);
+  if (const std::string session = session_now(workbench); !session.empty()) {
+    view += fmt::format(",{}={}", kSession, session);
+  }
   for (const ViewPart& part : panel.view) {
     const std::string value = part.now(workbench);
     if (!value.empty()) view += fmt::format(",{}={}", part.key, escaped(value, ","));
@@ -110,12 +140,30 @@ bool show_view(Workbench& workbench, std::string_view view) {
   }
   const SpokenView spoken = spoken_view(view);
   show_panel(workbench.settings.layout, spoken.panel);
+  if (!show_session(workbench, value_of(spoken, kSession))) {
+    complain_of(workbench, spoken, kSession);
+    return false;
+  }
   if (!spoken.selected.empty() && !workbench.select_named(spoken.selected)) return false;
   return show_parts(workbench, spoken);
 }
 
 std::string command_of_view(Workbench& workbench) {
-  return fmt::format("{} --at {}", twin_of_run(workbench, "gui"), shell_word(view_of(workbench)));
+  // What is opened last is the active one.
+  const bool has_two = main_panel_of(workbench.settings.layout).id == "runs";
+  const RunData* other = has_two ? other_run(workbench) : nullptr;
+  const std::string opened = other == nullptr ? twin_of_run(workbench, "gui")
+                                              : fmt::format("trainscope gui {} {}", other->words(),
+                                                            workbench.run()->words());
+  return fmt::format("{} --at {}", opened, shell_word(view_of(workbench)));
+}
+
+std::string command_of_picture(Workbench& workbench) {
+  const ThemeName theme = workbench.settings.theme;
+  return fmt::format(
+      "{} --at {}{} -o {}.png", twin_of_run(workbench, "shot"), shell_word(view_of(workbench)),
+      theme == ThemeName::kDark ? "" : fmt::format(" --theme {}", theme_of(theme).name),
+      main_panel_of(workbench.settings.layout).id);
 }
 
 void add_note(Workbench& workbench, std::string_view text) {

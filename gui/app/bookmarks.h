@@ -17,6 +17,8 @@ std::string fault_of_view(std::string_view view);
 bool show_view(Workbench& workbench, std::string_view view);
 // The command line that opens it.
 std::string command_of_view(Workbench& workbench);
+// The command line that draws it into a PNG.
+std::string command_of_picture(Workbench& workbench);
 
 // Adds a note of what is seen now to the run's folder; an empty text makes it a bookmark.
 void add_note(Workbench& workbench, std::string_view text);

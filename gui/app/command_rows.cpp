@@ -50,6 +50,24 @@ void step_source(Workbench& w, std::size_t by) {
   w.activate((w.active() + by) % std::max<std::size_t>(1, w.count()));
 }
 
+bool has_sessions(const Workbench& w) { return has_run(w) && w.run()->session_count() > 1; }
+
+// Over the main region it opens for what is selected alone.
+void toggle_inspector(Workbench& w) {
+  bool& is_open = w.settings.layout.inspector;
+  if (!w.is_narrow || w.selection().subject != Subject::kNothing) {
+    is_open = !is_open;
+    return;
+  }
+  is_open = true;
+  w.tell("select something: below 900 px of width the inspector opens for it");
+}
+
+void toggle_rail(Workbench& w) {
+  if (w.is_narrow) return w.tell("the rail opens from 900 px of width on: see Go, Stages");
+  w.settings.layout.rail_pinned = !w.settings.layout.rail_pinned;
+}
+
 const Panel& front_of(const Workbench& w) { return panel_in_front(w.settings.layout, w.region); }
 
 template <CopyChoice kChoice>
@@ -109,6 +127,18 @@ std::span<const AppCommand> file_commands() {
        .help = "Show the next of the open runs",
        .run = [](Workbench& w) { step_source(w, 1); },
        .enabled = [](const Workbench& w) { return w.count() > 1; }},
+      {.id = "file.session_before",
+       .title = "Session before",
+       .menu = "File",
+       .help = "Show the plan, stages and profile of the session before this one",
+       .run = [](Workbench& w) { w.step_session(-1); },
+       .enabled = has_sessions},
+      {.id = "file.session_after",
+       .title = "Session after",
+       .menu = "File",
+       .help = "Show those of the session after this one",
+       .run = [](Workbench& w) { w.step_session(1); },
+       .enabled = has_sessions},
       {.id = "file.bookmark",
        .title = "Bookmark this view",
        .menu = "File",
@@ -148,6 +178,13 @@ std::span<const AppCommand> file_commands() {
        .help = "It opens the window with what this panel shows and what is selected",
        .run = copy_front<CopyChoice::kView>,
        .enabled = can_copy_front<CopyChoice::kView>},
+      {.id = "file.copy_picture",
+       .title = "Copy the command line of its picture",
+       .menu = "File",
+       .key = "Ctrl+E",
+       .help = "It draws what this panel shows into a PNG, without a display",
+       .run = copy_front<CopyChoice::kPicture>,
+       .enabled = can_copy_front<CopyChoice::kPicture>},
       {.id = "file.quit",
        .title = "Quit",
        .menu = "File",
@@ -165,15 +202,15 @@ std::span<const AppCommand> view_commands() {
        .menu = "View",
        .key = "I",
        .help = "Show or hide what is known of the selection",
-       .run = [](Workbench& w) { w.settings.layout.inspector = !w.settings.layout.inspector; },
+       .run = toggle_inspector,
        .checked = [](const Workbench& w) { return w.settings.layout.inspector; }},
       {.id = "view.stages",
        .title = "Pin the stages",
        .menu = "View",
        .key = "S",
        .help = "Open the rail of stages, or close it",
-       .run = [](Workbench& w) { w.settings.layout.rail_pinned = !w.settings.layout.rail_pinned; },
-       .checked = [](const Workbench& w) { return w.settings.layout.rail_pinned; }},
+       .run = toggle_rail,
+       .checked = [](const Workbench& w) { return w.settings.layout.rail_pinned && !w.is_narrow; }},
       {.id = "view.maximize",
        .title = "Maximise the region",
        .menu = "View",
@@ -181,6 +218,12 @@ std::span<const AppCommand> view_commands() {
        .help = "Show the region that has the keys alone, and back",
        .run = [](Workbench& w) { w.maximized = !w.maximized; },
        .checked = [](const Workbench& w) { return w.maximized; }},
+      {.id = "view.menu",
+       .title = "Menu of the panel",
+       .menu = "View",
+       .key = "Shift+F10",
+       .help = "What can be done with the panel in front: also by the right button",
+       .run = [](Workbench& w) { w.asks_menu = true; }},
       {.id = "view.theme",
        .title = "Next theme",
        .menu = "View",

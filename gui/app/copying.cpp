@@ -10,7 +10,8 @@ namespace trainscope::gui {
 bool can_copy(const Workbench& workbench, const Panel& panel, CopyChoice choice) {
   if (workbench.run() == nullptr) return false;
   if (choice == CopyChoice::kCommand) return panel.twin != nullptr;
-  return choice == CopyChoice::kView || panel.table != nullptr;
+  const bool is_view = choice == CopyChoice::kView || choice == CopyChoice::kPicture;
+  return is_view || panel.table != nullptr;
 }
 
 void copy_from(Workbench& workbench, const Panel& panel, CopyChoice choice) {
@@ -23,9 +24,11 @@ void copy_from(Workbench& workbench, const Panel& panel, CopyChoice choice) {
       case CopyChoice::kCommand:
         return panel.twin(workbench);
       case CopyChoice::kView:
+        return command_of_view(workbench);
+      case CopyChoice::kPicture:
         break;
     }
-    return command_of_view(workbench);
+    return command_of_picture(workbench);
   };
   workbench.copied = text();
   workbench.tell("copied");

@@ -13,6 +13,7 @@ enum class CopyChoice : std::uint8_t {
   kMarkdown,
   kCommand,  // the command line that prints the same numbers
   kView,     // the command line that opens the window with this view
+  kPicture,  // the command line that draws it into a file
 };
 
 bool can_copy(const Workbench& workbench, const Panel& panel, CopyChoice choice);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gui/app/bars.h"
+#include "gui/app/context_menu.h"
 #include "gui/app/region_head.h"
 #include "gui/app/workspaces.h"
 #include "gui/panels/panels.h"
@@ -36,13 +37,15 @@ void draw_region(Ui& ui, Workbench& workbench, std::string_view name, const Rect
   const Clip inside(ui, body);
   const Scope panel(ui, shown.id);
   shown.draw(ui, workbench, body);
+  draw_context_menu(ui, workbench, shown, body);
 }
 
 // The splitters are above what they lie on: the strip's is its head, the inspector's its margin.
-void draw_splitters(Ui& ui, Layout& layout, const Regions& regions) {
+// The strip of a narrow window has one height.
+void draw_splitters(Ui& ui, Layout& layout, const Regions& regions, bool is_narrow) {
   const Region region(ui, "splitters", {}, kOverlayLayer);
   const Scope scope(ui, "splitter");
-  if (!regions.strip.empty()) {
+  if (!regions.strip.empty() && !is_narrow) {
     const Rect grip{regions.strip.x + regions.strip.width / 2.0F - 24.0F, regions.strip.y, 48.0F,
                     22.0F};
     ui.cover(grip);
@@ -57,7 +60,7 @@ void draw_splitters(Ui& ui, Layout& layout, const Regions& regions) {
     layout.inspector_width -= splitter(ui, "inspector", held, Axis::kHorizontal);
     layout.inspector_width = std::clamp(layout.inspector_width, 200.0F, 900.0F);
   }
-  if (layout.rail_pinned && !regions.rail.empty()) {
+  if (layout.rail_pinned && !regions.rail.empty() && !is_narrow) {
     const Rect held{regions.rail.right() - kLeastControl, regions.rail.center().y - 24.0F,
                     kLeastControl, 48.0F};
     ui.cover(held);
@@ -147,9 +150,10 @@ void draw_window(Ui& ui, Workbench& workbench, const Rect& window) {
   const Surface surface(ui, window, ui.theme().background);
   Layout& layout = workbench.settings.layout;
   ui.set_modal(workbench.overlay != Overlay::kNone && workbench.overlay != Overlay::kTour);
+  workbench.is_narrow = window.width < kNarrow;
   // Over the main region the inspector opens for what is selected alone.
   Layout open = layout;
-  open.inspector &= window.width >= kNarrow || workbench.selection().subject != Subject::kNothing;
+  open.inspector &= !workbench.is_narrow || workbench.selection().subject != Subject::kNothing;
   Regions regions = regions_of(open, window, ui.row_height());
   cycle_regions(ui, workbench, regions);
   if (workbench.maximized) regions = only_region(regions, ui.memory().region);
@@ -169,7 +173,8 @@ void draw_window(Ui& ui, Workbench& workbench, const Rect& window) {
     draw_region(ui, workbench, "inspector", regions.inspector, choices, *inspector,
                 regions.inspector_is_over ? kOverlayLayer : kPanelLayer);
   }
-  if (!workbench.maximized) draw_splitters(ui, layout, regions);
+  if (!workbench.maximized) draw_splitters(ui, layout, regions, workbench.is_narrow);
+  workbench.asks_menu = false;
   mark_region(ui, regions);
   draw_status_bar(ui, workbench, regions.status);
 }
@@ -179,6 +184,7 @@ void draw_panel_alone(Ui& ui, Workbench& workbench, const Panel& panel, const Re
   ui.memory().region = "main";
   const std::array choices = {&panel};
   draw_region(ui, workbench, "main", window, choices, panel, kPanelLayer);
+  workbench.asks_menu = false;
 }
 
 }  // namespace trainscope::gui

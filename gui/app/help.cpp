@@ -53,9 +53,9 @@ void draw_panel_page(Ui& ui, Workbench& workbench, Rect& rest) {
 void draw_pair(Ui& ui, Rect& rest, std::string_view left, std::string_view right, float width) {
   Rect row = rest;
   const Rect key = take_left(row, width);
-  ui.text({key.x, key.y, key.width - 8.0F, std::round(ui.line_height() * 1.35F)}, left,
-          {.face = Face::kBold, .fit = Fit::kEnd});
-  take_top(rest, ui.paragraph(row, right) + 3.0F);
+  const float height =
+      ui.paragraph({key.x, key.y, key.width - 8.0F, key.height}, left, {.face = Face::kBold});
+  take_top(rest, std::max(height, ui.paragraph(row, right)) + 3.0F);
 }
 
 void draw_keys_page(Ui& ui, Workbench&, Rect& rest) {
@@ -105,7 +105,7 @@ void draw_help(Ui& ui, Workbench& workbench, const Rect& window) {
   if (ui.take("PageDown")) offset += rest.height;
   if (ui.take("PageUp")) offset -= rest.height;
   const Scrolled view = scrolled(ui, name, rest, height);
-  const Clip clip(ui, view.view);
+  const Clip clip(ui, view.view, Moves::kUpAndDown);
   Rect text{view.view.x, view.view.y - view.offset, view.view.width - kMargin, height + 1.0F};
   kDraw[state.page](ui, workbench, text);
 }

@@ -41,7 +41,7 @@ void draw_names(Ui& ui, Workbench& workbench, const Rect& rect) {
   }
   const float height = ui.row_height() + 6.0F;
   const Scrolled view = scrolled(ui, "list", rect, height * static_cast<float>(shows.size()));
-  const Clip clip(ui, view.view);
+  const Clip clip(ui, view.view, Moves::kUpAndDown);
   std::size_t i = 0;
   for (const auto& [name, layout] : workbench.settings.saved_layouts) {
     const Scope scope(ui, name);

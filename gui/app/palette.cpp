@@ -47,6 +47,7 @@ void open_palette(PaletteState& state, Workbench& workbench) {
   if (const PlanLinks* links = workbench.links()) state.index.add_plan(*links);
   if (RunData* run = workbench.run()) {
     state.index.add_gone(gone_nodes(*run));
+    state.index.add_past(past_nodes(*run), run->stages());
     for (const StageFacts& stage : run->stages()) {
       state.index.add({.kind = FindKind::kStage,
                        .name = stage.label,
@@ -100,7 +101,7 @@ void draw_list(Ui& ui, Workbench& workbench, PaletteState& state, const Rect& re
   const float top = height * static_cast<float>(state.chosen);
   scroll_to(ui, "list", top, top + height, rect.height);
   const Scrolled view = scrolled(ui, "list", rect, height * static_cast<float>(count));
-  const Clip clip(ui, view.view);
+  const Clip clip(ui, view.view, Moves::kUpAndDown);
   for (std::size_t i = 0; i < count; ++i) {
     const Rect row{view.view.x, view.view.y + height * static_cast<float>(i) - view.offset,
                    view.view.width, height};

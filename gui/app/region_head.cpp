@@ -16,13 +16,14 @@ constexpr float kIcon = 24.0F;
 
 void copy_menu(Ui& ui, Workbench& workbench, const Panel& panel, const Rect& rect) {
   const auto can = [&](CopyChoice choice) { return can_copy(workbench, panel, choice); };
-  const std::array<MenuItem, 4> items = {
+  const std::array<MenuItem, 5> items = {
       {{.label = "Copy as TSV", .enabled = can(CopyChoice::kTsv)},
        {.label = "Copy as Markdown", .enabled = can(CopyChoice::kMarkdown)},
        {.label = "Copy the command line that prints it", .enabled = can(CopyChoice::kCommand)},
        {.label = "Copy the command line of this view",
         .enabled = can(CopyChoice::kView),
-        .line_above = true}}};
+        .line_above = true},
+       {.label = "Copy the command line of its picture", .enabled = can(CopyChoice::kPicture)}}};
   const int chosen = menu_button(ui, "copy", rect, "Copy", items,
                                  {.flat = true, .tooltip = "Take the numbers elsewhere"});
   if (chosen >= 0) copy_from(workbench, panel, static_cast<CopyChoice>(chosen));
@@ -54,7 +55,7 @@ void draw_region_head(Ui& ui, Workbench& workbench, const Rect& rect,
   }
   copy_menu(ui, workbench, shown, take_right(rest, button_width(ui, "Copy")));
   if (choices.size() == 1) {
-    ui.text(rest.inset(10.0F, 0.0F), shown.title, {.face = Face::kBold, .fit = Fit::kEnd});
+    ui.fitting_text(rest.inset(10.0F, 0.0F), {shown.title}, {.face = Face::kBold});
     return;
   }
   std::vector<std::string_view> titles;

@@ -72,7 +72,7 @@ void draw_notes(Ui& ui, Workbench& workbench, const Rect& window) {
   if (button(ui, "close", take_right(head, button_width(ui, "Close")), "Close")) {
     workbench.overlay = Overlay::kNone;
   }
-  ui.text(head, "Notes and bookmarks of this run", {.face = Face::kTitle, .fit = Fit::kEnd});
+  ui.fitting_text(head, {"Notes and bookmarks of this run", "Notes"}, {.face = Face::kTitle});
   take_top(rest, 8.0F);
   Rect entry = take_top(rest, ui.row_height() + 8.0F);
   const bool pressed = button(ui, "add", take_right(entry, button_width(ui, "Add")), "Add",
@@ -92,7 +92,7 @@ void draw_notes(Ui& ui, Workbench& workbench, const Rect& window) {
                  {.color = ui.theme().soft_ink});
   }
   const Scrolled view = scrolled(ui, "list", rest, height * static_cast<float>(notes.size()));
-  const Clip clip(ui, view.view);
+  const Clip clip(ui, view.view, Moves::kUpAndDown);
   for (std::size_t i = 0; i < notes.size(); ++i) {
     const Scope scope(ui, std::to_string(i));
     Rect row{view.view.x, view.view.y + height * static_cast<float>(i) - view.offset,

@@ -19,8 +19,11 @@ struct TourState {
 struct TourStep {
   std::string_view title;
   std::string_view text;
-  std::string_view workspace;  // that it shows, where there is one
+  std::string_view panel;  // that it shows, where there is one
 };
+
+constexpr std::string_view kMemory = "memory";
+constexpr std::string_view kBudget = "budget";
 
 constexpr std::array<TourStep, 6> kSteps = {{
     {"What ran, and how it went",
@@ -34,20 +37,25 @@ constexpr std::array<TourStep, 6> kSteps = {{
     {"Every byte has its place",
      "Memory: the plan is the allocator. A rectangle is a buffer: how long it lives, and where in "
      "the arena it lies.",
-     "memory"},
-    {"What ran when",
-     "Timeline: threads, phases and calls of the profiled steps. Select a range for its sums.",
-     "timeline"},
+     kMemory},
+    {"Less memory for more time",
+     "Budget: drag the slider, and the step is planned anew: what is made again, and what that "
+     "takes. Then train on with the plan.",
+     kBudget},
     {"Where the time went",
-     "Kernels and Roofline: each op against what the machine can do. A filter is an expression: "
-     "op==MatMul && ms>0.1.",
+     "Kernels and Roofline: each op against what the machine can do. Below them, and by F3, the "
+     "timeline: what ran when.",
      "kernels"},
     {"One selection, everywhere",
      "What you select in one panel is selected in all of them; the inspector says all that is "
-     "known "
-     "of it. Alt+Left goes back. Ctrl+P finds anything, ? explains the panel in front.",
+     "known of it. Alt+Left goes back. Ctrl+P finds anything, ? explains the panel in front.",
      ""},
 }};
+
+// The workspace of the memory is left as F2 shows it.
+void leave(Workbench& workbench, const TourStep& step) {
+  if (step.panel == kBudget) show_panel(workbench.settings.layout, kMemory);
+}
 
 }  // namespace
 
@@ -55,9 +63,7 @@ void draw_tour(Ui& ui, Workbench& workbench, const Rect& window) {
   auto& state = workbench.state<TourState>();
   state.step = std::min(state.step, kSteps.size() - 1);
   const TourStep& step = kSteps[state.step];
-  if (!step.workspace.empty() && is_workspace(step.workspace)) {
-    workbench.settings.layout.workspace = step.workspace;
-  }
+  if (!step.panel.empty()) show_panel(workbench.settings.layout, step.panel);
   // As wide and high as its text asks for.
   const float width = std::min(ui.row_height() * 18.0F, window.width - 72.0F);
   const float title = ui.row_height() * 1.3F;
@@ -74,7 +80,7 @@ void draw_tour(Ui& ui, Workbench& workbench, const Rect& window) {
   const Surface surface(ui, box, ui.theme().header, 6.0F);
   ui.canvas().outline(box, {.color = ui.theme().accent, .width = 1.5F}, 6.0F);
   Rect rest = box.inset(14.0F, 10.0F);
-  ui.text(take_top(rest, title), step.title, {.face = Face::kTitle, .fit = Fit::kEnd});
+  ui.text(take_top(rest, title), step.title, {.face = Face::kTitle});
   Rect buttons = take_bottom(rest, foot);
   ui.paragraph(rest, step.text);
   const bool is_last = state.step + 1 == kSteps.size();
@@ -82,11 +88,13 @@ void draw_tour(Ui& ui, Workbench& workbench, const Rect& window) {
   bool ended = false;
   if (button(ui, "next", take_right(buttons, button_width(ui, next)), next, {.primary = true})) {
     ended = is_last;
+    leave(workbench, step);
     if (!is_last) ++state.step;
   }
   take_right(buttons, 6.0F);
   if (button(ui, "back", take_right(buttons, button_width(ui, "Back")), "Back",
              {.enabled = state.step > 0})) {
+    leave(workbench, step);
     --state.step;
   }
   take_right(buttons, 6.0F);

@@ -1,11 +1,11 @@
 // The first screen: what can be opened.
-#include <fmt/format.h>
-
-#include <cstdlib>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "engine/core/text.h"
 #include "gui/app/overlays.h"
 #include "gui/ui/controls.h"
 
@@ -19,12 +19,20 @@ std::string folder_name(const std::string& path) {
 
 // The newest run that ./demo.sh has made, looked for where the window was started.
 std::optional<std::filesystem::path> demo_run() {
-  std::optional<std::filesystem::path> found;
-  for (int i = 1; i < 1000; ++i) {
+  namespace fs = std::filesystem;
+  constexpr std::string_view kName = "demo-";
+  std::optional<fs::path> found;
+  std::int64_t newest = 0;
+  std::error_code ended;
+  for (fs::directory_iterator entry("runs", ended); !ended && entry != fs::directory_iterator();
+       entry.increment(ended)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kName)) continue;
+    const std::int64_t number = parse_int(name.substr(kName.size())).value_or(0);
     std::error_code ignored;
-    const std::filesystem::path run = fmt::format("runs/demo-{}/run", i);
-    if (!std::filesystem::exists(run / "manifest.json", ignored)) break;
-    found = run;
+    if (number <= newest || !fs::exists(entry->path() / "run/manifest.json", ignored)) continue;
+    newest = number;
+    found = entry->path() / "run";
   }
   return found;
 }
@@ -78,7 +86,10 @@ void draw_welcome(Ui& ui, Workbench& workbench, const Rect& window) {
     take_left(buttons, 8.0F);
     return pressed;
   };
-  if (choice("open", "Open a run...", {.primary = true, .tooltip = "A run, or a folder of runs"})) {
+  // Who has not seen the tour is led to it.
+  const bool is_new = !workbench.settings.tour_seen;
+  if (choice("open", "Open a run...",
+             {.primary = !is_new, .tooltip = "A run, or a folder of runs"})) {
     workbench.request("file.open");
   }
   if (choice("open_model", "Open ONNX...",
@@ -90,7 +101,10 @@ void draw_welcome(Ui& ui, Workbench& workbench, const Rect& window) {
              {.enabled = demo.has_value(), .tooltip = "The newest run that ./demo.sh has made"})) {
     workbench.request("open " + demo->string());
   }
-  if (choice("tour", "Take the tour", {})) workbench.overlay = Overlay::kTour;
+  if (choice("tour", "Take the tour",
+             {.primary = is_new, .tooltip = "Six steps through the window"})) {
+    workbench.overlay = Overlay::kTour;
+  }
   if (choice("close", "Close", {})) workbench.overlay = Overlay::kNone;
   if (!demo) {
     ui.text(take_top(rest, ui.row_height() + 4.0F), "./demo.sh trains the demo run in two minutes.",

@@ -132,6 +132,7 @@ bool RunData::look_at_opening() {
   wants_sizes_ = ended->wants_sizes();
   set_message(Topic::kSource, {});
   ++version_;
+  ++reading_;
   try {
     OpenedModel model = ended->take();
     stored_plan_ = std::move(model.plan);

@@ -104,23 +104,24 @@ bool RunData::refresh() {
   if (now == seen_) return false;
   seen_ = std::move(now);
   kind_ = kind_of(path_);
-  const std::int64_t shown = session_;
-  const bool showed_newest =
-      !manifest_ || shown == static_cast<std::int64_t>(manifest_->sessions.size());
-  read_all();
-  const auto count = manifest_ ? static_cast<std::int64_t>(manifest_->sessions.size()) : 0;
-  if (!showed_newest && shown <= count) show_session(shown);
+  read_all(shows_newest() ? 0 : session_);
   return true;
 }
 
 void RunData::forget() {
   ++version_;
   messages_ = {};
+  ahead_ = {};
+  ahead_graphs_.clear();
   stages_.clear();
   times_.reset();
   measured_memory_.reset();
   history_.reset();
+  calls_by_.clear();
+  entries_.reset();
   fates_.reset();
+  fate_by_name_.clear();
+  fate_by_serial_.clear();
   graphs_.clear();
   diffs_.clear();
   plan_.reset();
@@ -131,13 +132,14 @@ void RunData::forget() {
   machine_.reset();
 }
 
-void RunData::read_all() {
+void RunData::read_all(std::int64_t session) {
   forget();
+  ++reading_;
   reader_.reset();
   manifest_.reset();
   metrics_ = {};
   session_ = 0;
-  if (kind_ == SourceKind::kRun) return read_run();
+  if (kind_ == SourceKind::kRun) return read_run(session);
   if (kind_ == SourceKind::kModel) return begin_model();
   set_message(Topic::kSource,
               kind_ == SourceKind::kFolder
@@ -145,7 +147,7 @@ void RunData::read_all() {
                   : fmt::format("there is no run or model '{}'", printable(path_.string())));
 }
 
-void RunData::read_run() {
+void RunData::read_run(std::int64_t session) {
   if (!guarded(Topic::kSource, [this] { reader_ = RunReader::open(path_); })) return;
   manifest_ = reader_->manifest();
   guarded(Topic::kMetrics, [this] { metrics_ = reader_->metrics(); });
@@ -154,17 +156,38 @@ void RunData::read_run() {
     set_message(Topic::kMetrics, runs ? "no step has been recorded yet"
                                       : "the run has no losses, and no times of whole steps");
   }
-  const auto newest = static_cast<std::int64_t>(manifest_->sessions.size());
-  session_ = 0;
-  show_session(newest);
+  const bool is_there = session > 0 && session <= session_count();
+  session_ = is_there ? session : session_count();
+  read_session();
+}
+
+std::int64_t RunData::session_count() const {
+  return manifest_ ? static_cast<std::int64_t>(manifest_->sessions.size()) : 0;
+}
+
+const RunSession* RunData::session_record() const {
+  return session_ > 0 ? &manifest_->sessions[static_cast<std::size_t>(session_ - 1)] : nullptr;
+}
+
+std::string RunData::session_flag() const {
+  return shows_newest() ? std::string() : fmt::format(" --session {}", session_);
+}
+
+std::string RunData::command_to_go_on(std::string_view more) const {
+  if (!shows_newest()) return {};
+  return fmt::format("trainscope train --resume auto --run-dir {}{}", words(), more);
 }
 
 void RunData::show_session(std::int64_t session) {
-  if (!reader_ || session == session_) return;
+  if (!reader_ || session == session_ || session < 1 || session > session_count()) return;
   const Message metrics = message(Topic::kMetrics);
   forget();
   set_message(Topic::kMetrics, metrics.text, metrics.command);
   session_ = session;
+  read_session();
+}
+
+void RunData::read_session() {
   read_stages();
   read_plan();
   read_profile();
@@ -181,7 +204,7 @@ void RunData::read_stages() {
   });
   if (stages_.empty() && message(Topic::kStages).empty()) {
     set_message(Topic::kStages, "the session has no stages: it ended before it wrote any",
-                fmt::format("trainscope train --resume auto --run-dir {}", words()));
+                command_to_go_on());
   }
 }
 
@@ -194,7 +217,7 @@ void RunData::read_plan() {
     }
   } else if (message(Topic::kPlan).empty()) {
     set_message(Topic::kPlan, "the session has no plan: it ended before it wrote one",
-                fmt::format("trainscope train --resume auto --run-dir {}", words()));
+                command_to_go_on());
   }
 }
 
@@ -213,9 +236,8 @@ void RunData::read_profile() {
                             printable(file->path().string()), file->bytes().size()));
   });
   if (!events_ && message(Topic::kProfile).empty()) {
-    set_message(
-        Topic::kProfile, "the session was not profiled",
-        fmt::format("trainscope train --resume auto --run-dir {} --profile steps=+6:25", words()));
+    set_message(Topic::kProfile, "the session was not profiled",
+                command_to_go_on(" --profile steps=+6:25"));
   }
 }
 
@@ -253,6 +275,21 @@ const profiler::StepTimes* RunData::times() {
     }
   }
   return times_->get();
+}
+
+const CallTable* RunData::calls_by(profiler::GroupBy by) {
+  if (times() == nullptr) return nullptr;
+  const auto [entry, is_new] = calls_by_.try_emplace(by);
+  if (!is_new) return entry->second.get();
+  auto calls = std::make_unique<CallTable>();
+  calls->table = profiler::breakdown(*times(), *plan_, by, {.machine = machine()});
+  profiler::sort_rows(calls->table, "ms");
+  for (std::size_t i = 0; i < calls->table.rows.size(); ++i) {
+    const profiler::BreakdownRow& row = calls->table.rows[i];
+    if (row.is_call) calls->row_of.try_emplace(row.name, i);
+  }
+  entry->second = std::move(calls);
+  return entry->second.get();
 }
 
 const profiler::MeasuredMemory* RunData::measured_memory() {

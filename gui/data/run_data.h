@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,7 @@
 #include "gui/data/model_opening.h"  // IWYU pragma: export
 #include "gui/data/sources.h"        // IWYU pragma: export
 #include "gui/data/stage_facts.h"    // IWYU pragma: export
+#include "profiler/analysis/breakdown.h"
 #include "profiler/analysis/measured_memory.h"
 #include "profiler/analysis/step_times.h"
 #include "profiler/store/event_file.h"
@@ -42,6 +45,23 @@ struct Message {
   std::string command = {};  // the command line that would write what is missing; empty: none would
 
   bool empty() const { return text.empty(); }
+};
+
+// Calls of the profiled steps, put together, in the order in which `query --by` prints them.
+struct CallTable {
+  profiler::Breakdown table = {};
+  std::unordered_map<std::string_view, std::size_t> row_of = {};  // of a name, of rows of calls
+
+  const profiler::BreakdownRow* find(std::string_view name) const {
+    const auto found = row_of.find(name);
+    return found == row_of.end() ? nullptr : &table.rows[found->second];
+  }
+};
+
+// Positions of a stage, and of an entry in its rewrite log.
+struct LogEntry {
+  std::uint32_t stage = 0;
+  std::uint32_t entry = 0;
 };
 
 // Of one session of a run, or of a model as it would be trained. No function throws: what cannot be
@@ -68,6 +88,8 @@ class RunData {
   const Message& message(Topic topic) const { return messages_[static_cast<std::size_t>(topic)]; }
   // Raised when anything that a view has read may have changed.
   std::uint64_t version() const { return version_; }
+  // Raised when the source was read: another session that is shown raises version() alone.
+  std::uint64_t reading() const { return reading_; }
 
   // Of a model: compiles it anew with other sizes, meanwhile as begin() does.
   void compile_with(SizeRequest sizes);
@@ -83,6 +105,12 @@ class RunData {
   const RunManifest* manifest() const { return manifest_ ? &*manifest_ : nullptr; }
   // Position from 1 in the manifest's sessions; 0 of a model.
   std::int64_t session() const { return session_; }
+  std::int64_t session_count() const;  // 0 of a model
+  bool shows_newest() const { return session_ == session_count(); }
+  const RunSession* session_record() const;  // of the session that is shown; null of a model
+  // " --session N" where an older one is shown: command lines are of the newest without it.
+  std::string session_flag() const;
+  // One of those that there are; any other changes nothing.
   void show_session(std::int64_t session);
   const Metrics& metrics() const { return metrics_; }
   std::span<const StageFacts> stages() const { return stages_; }
@@ -96,15 +124,23 @@ class RunData {
   // That planned the session with the machine's measured rates; null: nobody measured it.
   const Machine* machine() const { return machine_ ? &*machine_ : nullptr; }
 
+  // Begins to read what takes long and is asked for with the first selection, on a thread of its
+  // own: the logs of rewrites, the graphs of the first stage and of the last. Once of a source.
+  void read_ahead();
+
   // The next are read or computed when they are first asked for, and kept.
   // Null where there is no profile, or it does not fit the plan.
   const profiler::StepTimes* times();
+  // Of these times; null as above.
+  const CallTable* calls_by(profiler::GroupBy by);
   // What of memory was measured while the session was profiled; null as above.
   const profiler::MeasuredMemory* measured_memory();
   // Of the stage at this position; null where its file cannot be read.
   const Graph* graph(std::size_t stage);
   // What became of the stages' nodes and values; null without rewrite logs.
   const StageHistory* history();
+  // The entries of all logs that are of a node, or name it beside another one, stage by stage.
+  std::span<const LogEntry> entries_of(std::uint32_t serial);
   // From the earlier to the later of two stages; null where one of them cannot be read.
   const StageDiff* diff(std::size_t from, std::size_t to);
   // Of the ONNX model's nodes and values to the last stage; empty without rewrite logs.
@@ -119,20 +155,29 @@ class RunData {
  private:
   RunData(std::filesystem::path path, SizeRequest sizes);
 
-  void read_all();
-  void read_run();
+  // Shows this session, or the newest: where it is 0, or there is none of it any more.
+  void read_all(std::int64_t session = 0);
+  void read_run(std::int64_t session);
   void begin_model();
   bool look_at_opening();
   void read_stages();
   void read_plan();
   void read_profile();
   void read_machine();
+  void read_session();
   void forget();
+  // Waits for what is read ahead, and keeps it.
+  void take_ahead();
+  // Position of the stage that has the graph of this one: a stage that changed nothing has none.
+  std::size_t stage_of_graph(std::size_t stage) const;
   // Runs `read`; what it throws becomes the topic's message. False where it threw.
   bool guarded(Topic topic, const std::function<void()>& read);
   void set_message(Topic topic, std::string text, std::string command = {});
   // Says of a graph that cannot be read which plugin of the run is not loaded.
   void tell_of_plugins();
+  // The command line that trains on, which writes what the newest session lacks; none writes what
+  // an older one lacks.
+  std::string command_to_go_on(std::string_view more = {}) const;
   // Sizes and times of the files that refresh() looks at.
   std::vector<std::int64_t> fingerprint() const;
 
@@ -141,6 +186,7 @@ class RunData {
   SizeRequest sizes_;
   SourceKind kind_ = SourceKind::kNothing;
   std::uint64_t version_ = 1;
+  std::uint64_t reading_ = 1;
   std::array<Message, kTopics> messages_ = {};
   std::int64_t session_ = 0;
   std::vector<std::int64_t> seen_;
@@ -157,11 +203,23 @@ class RunData {
   std::unique_ptr<ModelOpening> opening_;  // of a model; null when it has ended
   bool wants_sizes_ = false;
 
+  struct Ahead {
+    std::unique_ptr<StageHistory> history = {};
+    std::map<std::size_t, std::unique_ptr<Graph>> graphs = {};
+  };
+  bool has_read_ahead_ = false;
+  std::vector<std::size_t> ahead_graphs_;  // positions of those that are being read
+  std::future<Ahead> ahead_;
+
   // Kept results; an empty pointer of a key that is there: it was tried and cannot be read.
   std::optional<std::unique_ptr<profiler::StepTimes>> times_;
   std::optional<std::unique_ptr<profiler::MeasuredMemory>> measured_memory_;
   std::optional<std::unique_ptr<StageHistory>> history_;
+  std::map<profiler::GroupBy, std::unique_ptr<CallTable>> calls_by_;
+  std::optional<std::unordered_map<std::uint32_t, std::vector<LogEntry>>> entries_;
   std::optional<std::vector<Fate>> fates_;
+  std::unordered_map<std::string_view, std::size_t> fate_by_name_;  // positions, of nodes
+  std::unordered_map<std::uint32_t, std::size_t> fate_by_serial_;
   std::map<std::size_t, std::unique_ptr<Graph>> graphs_;
   std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<StageDiff>> diffs_;
 };

@@ -2,6 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <future>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +18,40 @@
 
 namespace trainscope::gui {
 
+void RunData::read_ahead() {
+  if (has_read_ahead_ || !reader_ || stages_.empty()) return;
+  has_read_ahead_ = true;
+  std::map<std::size_t, StageRecord> wanted;
+  for (const std::size_t stage : {std::size_t{0}, stages_.size() - 1}) {
+    const std::size_t place = stage_of_graph(stage);
+    if (graphs_.contains(place)) continue;
+    ahead_graphs_.push_back(place);
+    wanted.try_emplace(place, stages_[place].record);
+  }
+  const auto read = [run = *reader_, session = session_, stages = std::move(wanted)] {
+    Ahead ahead{.history = std::make_unique<StageHistory>(StageHistory::of(run, session))};
+    for (const auto& [place, record] : stages) {
+      ahead.graphs[place] = std::make_unique<Graph>(read_stage_graph(run, record, session));
+    }
+    return ahead;
+  };
+  ahead_ = std::async(std::launch::async, read);
+}
+
+void RunData::take_ahead() {
+  ahead_graphs_.clear();
+  if (!ahead_.valid()) return;
+  try {
+    Ahead ahead = std::exchange(ahead_, {}).get();
+    if (ahead.history->history().size() == stages_.size()) history_ = std::move(ahead.history);
+    graphs_.merge(ahead.graphs);
+  } catch (const std::exception&) {
+    return;  // it is read again by who asks for it, and says what is wrong
+  }
+}
+
 const StageHistory* RunData::history() {
+  take_ahead();
   if (!history_) {
     history_.emplace();
     if (reader_ && !stages_.empty()) {
@@ -29,10 +67,15 @@ const StageHistory* RunData::history() {
   return history_->get();
 }
 
+std::size_t RunData::stage_of_graph(std::size_t stage) const {
+  while (stage > 0 && !stages_[stage].record.changed) --stage;
+  return stage;
+}
+
 const Graph* RunData::graph(std::size_t stage) {
   if (stage >= stages_.size()) return nullptr;
-  // A stage that changed nothing has the graph of the one before it.
-  while (stage > 0 && !stages_[stage].record.changed) --stage;
+  stage = stage_of_graph(stage);
+  if (std::ranges::find(ahead_graphs_, stage) != ahead_graphs_.end()) take_ahead();
   const auto [entry, is_new] = graphs_.try_emplace(stage);
   if (is_new) {
     const bool was_read = guarded(Topic::kStages, [&] {
@@ -84,22 +127,52 @@ std::span<const Fate> RunData::fates() {
       guarded(Topic::kStages,
               [&] { *fates_ = imported_fates((*history_)->shared_history(), *imported, *last); });
     }
+    for (std::size_t i = 0; i < fates_->size(); ++i) {
+      const NamedThing& thing = (*fates_)[i].thing;
+      if (!thing.is_node) continue;
+      fate_by_name_.try_emplace(thing.name, i);
+      fate_by_serial_.try_emplace(static_cast<std::uint32_t>(thing.serial), i);
+    }
   }
   return *fates_;
 }
 
 const Fate* RunData::node_fate(std::string_view name) {
-  const auto found = std::ranges::find_if(
-      fates(), [&](const Fate& fate) { return fate.thing.is_node && fate.thing.name == name; });
-  return found == fates().end() ? nullptr : &*found;
+  const std::span<const Fate> all = fates();
+  const auto found = fate_by_name_.find(name);
+  return found == fate_by_name_.end() ? nullptr : &all[found->second];
 }
 
 const Fate* RunData::node_fate(std::uint32_t serial) {
-  if (serial == 0) return nullptr;
-  const auto found = std::ranges::find_if(fates(), [&](const Fate& fate) {
-    return fate.thing.is_node && static_cast<std::uint32_t>(fate.thing.serial) == serial;
-  });
-  return found == fates().end() ? nullptr : &*found;
+  const std::span<const Fate> all = fates();
+  const auto found = fate_by_serial_.find(serial);
+  return serial == 0 || found == fate_by_serial_.end() ? nullptr : &all[found->second];
+}
+
+std::span<const LogEntry> RunData::entries_of(std::uint32_t serial) {
+  if (!entries_) {
+    entries_.emplace();
+    const StageHistory* stages = history();
+    const std::size_t count = stages == nullptr ? 0 : stages->history().size();
+    for (std::size_t stage = 0; stage < count; ++stage) {
+      const std::vector<RewriteEntry>& log = stages->history()[stage].rewrites.entries;
+      for (std::size_t i = 0; i < log.size(); ++i) {
+        const LogEntry place{.stage = static_cast<std::uint32_t>(stage),
+                             .entry = static_cast<std::uint32_t>(i)};
+        const auto add = [&](const NamedThing& thing) {
+          if (!thing.is_node) return;
+          std::vector<LogEntry>& own = (*entries_)[static_cast<std::uint32_t>(thing.serial)];
+          const bool is_there =
+              !own.empty() && own.back().stage == place.stage && own.back().entry == place.entry;
+          if (!is_there) own.push_back(place);
+        };
+        add(log[i].thing);
+        for (const NamedThing& other : log[i].others) add(other);
+      }
+    }
+  }
+  const auto found = entries_->find(serial);
+  return found == entries_->end() ? std::span<const LogEntry>() : found->second;
 }
 
 }  // namespace trainscope::gui

@@ -110,7 +110,7 @@ void draw_status(Ui& ui, const BudgetModel& model, const Rect& rect) {
   }
   const std::size_t pins = pin_count(model.request());
   if (pins > 0) text += fmt::format("; {} pinned", pins);
-  ui.text(rect, text, {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  ui.fitting_text(rect, {text}, {.color = ui.theme().soft_ink});
 }
 
 void draw_actions(Ui& ui, BudgetPanel& panel, Rect bar) {
@@ -167,11 +167,29 @@ void draw_command(Ui& ui, Workbench& workbench, const BudgetModel& model, Rect r
   }
 }
 
+// Facts, and the curve beside them or above, as far as there is room for each.
+void draw_facts_and_curve(Ui& ui, BudgetModel& model, Rect rest) {
+  constexpr float kFacts = 300.0F;
+  constexpr float kLeastCurve = 90.0F;
+  const float height = std::min(rest.height, budget_facts_height(ui, model));
+  if (rest.width >= kFacts + 2.0F * kLeastCurve) {
+    draw_budget_facts(ui, model, take_right(rest, kFacts));
+  } else {
+    draw_budget_facts(ui, model, take_bottom(rest, height));
+  }
+  if (rest.height >= kLeastCurve) draw_budget_curve(ui, model, rest.inset(8.0F, 4.0F));
+}
+
 void draw_body(Ui& ui, Workbench& workbench, BudgetModel& model, Rect rest) {
+  constexpr float kLeastColumn = 420.0F;  // of a height that has more than the plane
   const bool is_wide = rest.width >= 640.0F;
   const float worker = model.worker() != nullptr ? budget_worker_height(ui, model) : 0.0F;
   if (!is_wide || rest.height < 200.0F) {
     if (worker > 0.0F) draw_budget_worker(ui, workbench, model, take_bottom(rest, worker));
+    if (rest.height >= kLeastColumn) {
+      const float below = std::max(budget_facts_height(ui, model), std::floor(rest.height * 0.4F));
+      draw_facts_and_curve(ui, model, take_bottom(rest, std::min(below, rest.height * 0.48F)));
+    }
     draw_budget_plane(ui, workbench, model, rest.inset(8.0F, 2.0F));
     return;
   }

@@ -48,6 +48,15 @@ bool has_buffer(const Workbench& workbench) {
   return has_run(workbench) && workbench.selection().buffer != kNoRow;
 }
 
+void show_command(Workbench& workbench) {
+  const BudgetModel* model = model_of(workbench);
+  if (model == nullptr) return;
+  if (const std::string missing = model->missing_start(); !missing.empty()) {
+    return workbench.tell(missing);
+  }
+  workbench.state<BudgetPanel>().shows_command ^= true;
+}
+
 // The value that the selected call writes, or that is in the selected buffer: from free to kept, to
 // made again, to free.
 void pin_selection(Workbench& workbench) {
@@ -145,7 +154,7 @@ std::span<const AppCommand> budget_commands() {
        .title = "Command line of this plan, or not",
        .menu = "Run",
        .help = "What trains on with the plan, to be copied",
-       .run = [](Workbench& w) { w.state<BudgetPanel>().shows_command ^= true; },
+       .run = show_command,
        .enabled = has_run},
       {.id = "budget.run",
        .title = "Run 20 steps with this plan",

@@ -50,6 +50,7 @@ CurvePlot plot_of(Ui& ui, const BudgetModel& model, Rect area,
 }
 
 void draw_axes(Ui& ui, const CurvePlot& plot) {
+  const Scope scope(ui, "axis");
   const Theme& theme = ui.theme();
   const float line = ui.line_height(Face::kSmallNumber);
   const int rows = std::max(2, static_cast<int>(plot.area.height / (line * 3.0F)));
@@ -163,8 +164,9 @@ void touch_curve(Ui& ui, BudgetModel& model, const CurvePlot& plot, const Respon
 void draw_budget_curve(Ui& ui, BudgetModel& model, const Rect& rect) {
   Rect area = rect;
   const float title = ui.line_height(Face::kSmall) + 4.0F;
-  ui.text(take_top(area, title), "more time by memory: the plans that no other beats",
-          {.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  ui.fitting_text(take_top(area, title),
+                  {"more time by memory: the plans that no other beats", "more time by memory"},
+                  {.face = Face::kSmall, .color = ui.theme().soft_ink});
   ui.canvas().fill(area, ui.theme().inset);
   const Surface surface(ui, {area.x, area.y, 0.0F, 0.0F}, ui.theme().inset);
   const Response response =

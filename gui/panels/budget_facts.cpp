@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "engine/core/text.h"
@@ -18,6 +19,7 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 struct FactRow {
   std::string_view name;
   std::string_view title;
+  std::string_view short_title;
   std::string_view fact;  // in the twin's JSON
   Unit unit = Unit::kBytes;
   double value = kUnknown;
@@ -36,33 +38,39 @@ std::vector<FactRow> rows_of(const PlanPicture& picture) {
   return {
       {.name = "peak",
        .title = "Peak: the arena",
+       .short_title = "Peak",
        .fact = "/arena_bytes",
        .value = fact_at(facts, "", "arena_bytes"),
        .help = "The one block of memory that the step uses, to the byte"},
       {.name = "bound",
        .title = "Bound of this placement",
+       .short_title = "Bound",
        .fact = "/lower_bound_bytes",
        .value = fact_at(facts, "", "lower_bound_bytes"),
        .help = "No placement of this plan's buffers needs less"},
       {.name = "plain",
        .title = "Without recomputation",
+       .short_title = "Plain",
        .fact = "/recompute/plain_bytes",
        .value = fact_at(facts, "recompute", "plain_bytes"),
        .help = "The arena of the step as it stands"},
       {.name = "seconds",
        .title = "Step, as predicted",
-       .fact = facts.contains("recompute") ? "/recompute/seconds" : "",
+       .short_title = "Step",
+       .fact = facts.contains("recompute") ? "/recompute/seconds" : "/step_seconds",
        .unit = Unit::kSeconds,
        .value = outcome.seconds,
        .help = "By the machine's model, or by --costs: for comparison, no measurement"},
       {.name = "overhead",
        .title = "More time",
+       .short_title = "More",
        .fact = "/recompute/overhead",
        .unit = Unit::kShare,
        .value = fact_at(facts, "recompute", "overhead"),
        .help = "Of the step without recomputation, as predicted"},
       {.name = "certificate",
        .title = "Proved: no step is below",
+       .short_title = "Proved",
        .fact = "/recompute/bound_overhead",
        .unit = Unit::kShare,
        .value = fact_at(facts, "recompute", "bound_overhead"),
@@ -70,6 +78,7 @@ std::vector<FactRow> rows_of(const PlanPicture& picture) {
                "again"},
       {.name = "repeats",
        .title = "Ops that run twice",
+       .short_title = "Repeats",
        .fact = "/recompute/repeats",
        .unit = Unit::kCount,
        .value = fact_at(facts, "recompute", "repeats"),
@@ -81,9 +90,12 @@ void draw_fact(Ui& ui, Rect row, const FactRow& fact, bool is_printed) {
   const Response response =
       ui.hit(fmt::format("{}/row", fact.name), row, {.kind = ItemKind::kArea, .focusable = false});
   ui.tooltip(response, fact.help);
-  const Rect number = take_right(row, std::ceil(ui.width("000.000 000 MiB", Face::kNumber)));
-  ui.text(row, fact.title, {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
-  ui.number(fact.name, number, {fact.value, fact.unit}, is_printed ? fact.fact : "");
+  const Quantity quantity{fact.value, fact.unit};
+  const Rect number =
+      take_right(row, std::ceil(ui.width(text_of(quantity).whole(), Face::kNumber)) + 1.0F);
+  take_right(row, 6.0F);
+  ui.fitting_text(row, {fact.title, fact.short_title}, {.color = ui.theme().soft_ink});
+  ui.number(fact.name, number, quantity, is_printed ? fact.fact : "");
 }
 
 // The losses as a line from left to right, as high as they are apart.
@@ -133,9 +145,7 @@ std::string_view phase_text(WorkerState::Phase phase) {
 
 std::string worker_title(const WorkerState& state) {
   std::string text(phase_text(state.phase));
-  if (state.begin && !state.steps.empty()) {
-    text += fmt::format(": step {} of {}", state.steps.back().step, state.begin->to_step);
-  } else if (state.phase == WorkerState::Phase::kStarting && !state.progress.work.empty()) {
+  if (state.phase == WorkerState::Phase::kStarting && !state.progress.work.empty()) {
     text += fmt::format(": {} {}", state.progress.work, state.progress.now);
   }
   return text;
@@ -150,25 +160,62 @@ struct Measured {
   std::string measured_fact = {};
 };
 
-void draw_measured(Ui& ui, Rect row, const Measured& each) {
-  const float width = std::ceil(ui.width("0 000.000 MiB", Face::kNumber)) + 4.0F;
+// Of each of the two columns: what its numbers and its head need.
+float measured_width(const Ui& ui, std::span<const Measured> rows) {
+  float width = std::max(ui.width("measured", Face::kSmall), ui.width("predicted", Face::kSmall));
+  for (const Measured& each : rows) {
+    width = std::max({width, ui.width(text_of(each.predicted).whole(), Face::kNumber),
+                      ui.width(text_of(each.measured).whole(), Face::kNumber)});
+  }
+  return std::ceil(width) + 12.0F;
+}
+
+void draw_measured(Ui& ui, Rect row, const Measured& each, float width) {
   const Rect measured = take_right(row, width);
   const Rect predicted = take_right(row, width);
-  ui.text(row, each.title, {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  ui.fitting_text(row, {each.title}, {.color = ui.theme().soft_ink});
   ui.number(fmt::format("{}/predicted", each.name), predicted, each.predicted, each.predicted_fact);
   ui.number(fmt::format("{}/measured", each.name), measured, each.measured, each.measured_fact);
 }
 
-// Of a plan without recomputation no seconds are printed.
 std::string seconds_fact(const BudgetModel& model) {
-  if (view_of(*model.applied().record).recompute.empty()) return {};
-  return fmt::format("{} | /recompute/seconds", model.applied_twin());
+  const bool recomputes = !view_of(*model.applied().record).recompute.empty();
+  return fmt::format("{} | {}", model.applied_twin(),
+                     recomputes ? "/recompute/seconds" : "/step_seconds");
 }
 
 // What the command line prints that the worker was started with, once it has trained to its end.
 std::string fact_of_end(const BudgetModel& model, std::string_view key) {
   if (model.worker()->phase != WorkerState::Phase::kFinished) return {};
   return fmt::format("{} | /{}", model.applied_command(), key);
+}
+
+// What its run keeps of the times of its steps.
+std::string fact_of_steps(const Workbench& workbench, const BudgetModel& model) {
+  if (model.worker()->phase != WorkerState::Phase::kFinished) return {};
+  const std::string run =
+      model.new_run().empty() ? workbench.run()->words() : shell_word(model.new_run().string());
+  return fmt::format("inspect {} | /warm_step_ms", run);
+}
+
+// "training: step 12 of 23", as far as there is room.
+void draw_worker_steps(Ui& ui, const BudgetModel& model, Rect rest) {
+  const WorkerState& state = *model.worker();
+  const TextLook look{.face = Face::kBold};
+  const auto say = [&](const std::string& words) {
+    ui.fitting_text(take_left(rest, std::ceil(ui.width(words, look.face)) + 5.0F), {words}, look);
+  };
+  const auto number = [&](std::string_view name, std::int64_t count, std::string_view key) {
+    const Quantity quantity{static_cast<double>(count), Unit::kCount};
+    const float width = std::ceil(ui.width(text_of(quantity).whole(), look.face)) + 1.0F;
+    if (rest.width < width) return;
+    ui.number(name, take_left(rest, width), quantity, fact_of_end(model, key), look);
+    take_left(rest, 5.0F);
+  };
+  say(fmt::format("{}: step", phase_text(state.phase)));
+  number("step_done", state.steps.back().step, "step");
+  say("of");
+  number("to_step", state.begin->to_step, "to_step");
 }
 
 void draw_worker_head(Ui& ui, const BudgetModel& model, Rect row) {
@@ -183,7 +230,8 @@ void draw_worker_head(Ui& ui, const BudgetModel& model, Rect row) {
             {.color = ui.theme().soft_ink, .align = Align::kRight});
     take_right(row, 44.0F);
   }
-  ui.text(row, worker_title(state), {.face = Face::kBold, .fit = Fit::kEnd});
+  if (state.begin && has_steps) return draw_worker_steps(ui, model, row);
+  ui.fitting_text(row, {worker_title(state), phase_text(state.phase)}, {.face = Face::kBold});
 }
 
 }  // namespace
@@ -261,10 +309,6 @@ void draw_budget_worker(Ui& ui, Workbench& workbench, const BudgetModel& model, 
       state->begin ? state->begin->to_step - state->begin->from_step : BudgetModel::kSteps;
   draw_losses(ui, take_top(rest, 44.0F).inset(0.0F, 2.0F), state->steps, count);
   Rect head = take_top(rest, ui.row_height());
-  const float width = std::ceil(ui.width("0 000.000 MiB", Face::kNumber)) + 4.0F;
-  const TextLook look{.face = Face::kSmall, .color = ui.theme().soft_ink, .align = Align::kRight};
-  ui.text(take_right(head, width), "measured", look);
-  ui.text(take_right(head, width), "predicted", look);
   const auto bytes = [](std::int64_t count_of) {
     return Quantity{count_of > 0 ? static_cast<double>(count_of) : kUnknown, Unit::kBytes};
   };
@@ -279,12 +323,17 @@ void draw_budget_worker(Ui& ui, Workbench& workbench, const BudgetModel& model, 
                             .title = "Step",
                             .predicted = {model.applied().seconds, Unit::kSeconds},
                             .measured = {median_milliseconds(state->steps), Unit::kMilliseconds},
-                            .predicted_fact = seconds_fact(model)},
+                            .predicted_fact = seconds_fact(model),
+                            .measured_fact = fact_of_steps(workbench, model)},
                            {.name = "resident",
                             .title = "Process",
                             .predicted = {kUnknown, Unit::kBytes},
                             .measured = bytes(peak.resident_bytes)}};
-  for (const Measured& row : rows) draw_measured(ui, take_top(rest, ui.row_height()), row);
+  const float width = measured_width(ui, rows);
+  const TextLook look{.face = Face::kSmall, .color = ui.theme().soft_ink, .align = Align::kRight};
+  ui.text(take_right(head, width), "measured", look);
+  ui.text(take_right(head, width), "predicted", look);
+  for (const Measured& row : rows) draw_measured(ui, take_top(rest, ui.row_height()), row, width);
 }
 
 }  // namespace trainscope::gui

@@ -54,6 +54,7 @@ void BudgetModel::look_at(const RunData& run) {
   }
   if (run.version() == version_ || run.reader() == nullptr) return;
   version_ = run.version();
+  command_.reset();
   run_ = *run.reader();
   try {
     checkpoint_step_ = newest_checkpoint_step(*run_);
@@ -66,6 +67,7 @@ void BudgetModel::ask(PlanRequest request) {
   if (planner_ == nullptr) return;
   request_ = std::move(request);
   fault_.clear();
+  command_.reset();
   planner_->ask(request_);
   budget_ = planner_->state();
 }
@@ -73,8 +75,11 @@ void BudgetModel::ask(PlanRequest request) {
 void BudgetModel::ask_level(PlanLevel level) {
   PlanRequest request = request_;
   request.level = level;
-  wants_budget_ = level == PlanLevel::kAuto && request.budget_bytes == 0 && range().empty();
-  if (wants_budget_) return;
+  wanted_.clear();
+  if (level == PlanLevel::kAuto && request.budget_bytes == 0 && range().empty()) {
+    wanted_.emplace_back([](BudgetModel& model) { model.ask_level(PlanLevel::kAuto); });
+    return;
+  }
   constexpr double kFirstShare = 0.5;
   const bool has_budget = level != PlanLevel::kAuto || request.budget_bytes > 0;
   if (!has_budget) request.budget_bytes = range().at(kFirstShare);
@@ -83,6 +88,7 @@ void BudgetModel::ask_level(PlanLevel level) {
 
 void BudgetModel::ask_bytes(std::int64_t bytes) {
   PlanRequest request = request_;
+  wanted_.clear();
   request.level = PlanLevel::kAuto;
   request.budget_bytes = bytes;
   ask(std::move(request));
@@ -92,25 +98,24 @@ bool BudgetModel::ask_named(std::string_view budget) {
   const std::optional<std::int64_t> bytes = budget_named(budget, range().most_bytes);
   if (!bytes) return false;
   if (budget_->front) {
-    wanted_name_.clear();
     ask_bytes(*bytes);
   } else {
-    wanted_name_ = budget;
+    wanted_ = {[name = std::string(budget)](BudgetModel& model) { model.ask_named(name); }};
   }
   return true;
 }
 
 void BudgetModel::step(int direction) {
   if (!budget_->front) {
-    wanted_steps_ += direction;
+    wanted_.emplace_back([direction](BudgetModel& model) { model.step(direction); });
     return;
   }
   ask_bytes(neighbour_budget(*budget_->front, budget_now(), direction));
 }
 
 void BudgetModel::ask_least() {
-  wants_least_ = !budget_->front;
-  if (!wants_least_) ask_bytes(range().least_bytes);
+  if (budget_->front) return ask_bytes(range().least_bytes);
+  wanted_ = {[](BudgetModel& model) { model.ask_least(); }};
 }
 
 void BudgetModel::unpin_all() {
@@ -127,11 +132,7 @@ std::int64_t BudgetModel::budget_now() const {
 
 void BudgetModel::ask_what_was_wanted() {
   if (!budget_->front) return;
-  if (wants_budget_) ask_level(PlanLevel::kAuto);
-  if (wants_least_) ask_least();
-  if (!wanted_name_.empty()) ask_named(std::string(wanted_name_));
-  for (; wanted_steps_ < 0; ++wanted_steps_) step(-1);
-  for (; wanted_steps_ > 0; --wanted_steps_) step(1);
+  for (const auto& ask_for : std::exchange(wanted_, {})) ask_for(*this);
 }
 
 void BudgetModel::advance() {
@@ -162,8 +163,7 @@ void BudgetModel::take_answer() {
 
 bool BudgetModel::is_under_way() const {
   const bool opening = planner_ && budget_->phase == BudgetState::Phase::kOpening;
-  const bool waits = wants_budget_ || wants_least_ || wanted_steps_ != 0 || !wanted_name_.empty();
-  return opening || waits || budget_->planning || trains();
+  return opening || !wanted_.empty() || budget_->planning || trains();
 }
 
 BudgetRange BudgetModel::range() const {
@@ -179,22 +179,28 @@ std::vector<std::string> BudgetModel::words(const std::filesystem::path& new_run
   return train_words(*run_, request_, pins_file(*run_, request_), kSteps, new_run);
 }
 
-std::string BudgetModel::command() const {
-  if (!run_ || checkpoint_step_ == 0) return {};
+const std::string& BudgetModel::command() const {
+  if (command_) return *command_;
+  command_.emplace();
+  if (!missing_start().empty()) return *command_;
   try {
-    return command_line(words(new_run_folder(*run_, kSteps)));
+    command_ = command_line(words(new_run_folder(*run_, kSteps)));
   } catch (const std::exception&) {
-    return {};
+    command_->clear();  // pins that no file can hold, a folder that cannot be read
   }
+  return *command_;
+}
+
+std::string BudgetModel::missing_start() const {
+  if (!run_) return "Only a run can be trained on.";
+  if (checkpoint_step_ > 0) return {};
+  return "The run has no checkpoint to go on from: it needs --save-every, or to have ended.";
 }
 
 std::string BudgetModel::obstacle() const {
   if (trains()) return "A worker trains already.";
   if (!fault_.empty()) return fault_;
-  if (!run_) return "Only a run can be trained on.";
-  if (checkpoint_step_ == 0) {
-    return "The run has no checkpoint to go on from: it needs --save-every, or to have ended.";
-  }
+  if (std::string missing = missing_start(); !missing.empty()) return missing;
   if (budget_->planning || !shown_.answer || shown_.answer->outcome.draft) {
     return "The plan is still being made.";
   }
@@ -206,6 +212,7 @@ void BudgetModel::train() {
   try {
     write_pins(*run_, request_);
     new_run_ = new_run_folder(*run_, kSteps);
+    command_.reset();
     std::vector<std::string> line = words(new_run_);
     applied_command_ = command_line(line);
     applied_twin_ = twin();

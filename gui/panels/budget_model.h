@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +46,7 @@ class BudgetModel {
   // What the run was planned with.
   const PlanRequest& first_request() const { return first_request_; }
   void ask(PlanRequest request);
+  void ask_first() { wanted_.clear(), ask(first_request_); }
   // A level; of kAuto the budget that was asked for last, or half of the way to the least.
   void ask_level(PlanLevel level);
   void ask_bytes(std::int64_t bytes);  // a budget
@@ -65,7 +68,9 @@ class BudgetModel {
   std::int64_t most_bytes() const;
 
   // The command line that trains on with the plan that is asked for; empty where none can.
-  std::string command() const;
+  const std::string& command() const;
+  // Why the run cannot be trained on, whatever the plan; empty where it can.
+  std::string missing_start() const;
   // Why it cannot be run now; empty where it can.
   std::string obstacle() const;
   void train();
@@ -96,11 +101,8 @@ class BudgetModel {
   std::shared_ptr<const BudgetState> budget_ = std::make_shared<const BudgetState>();
   PlanRequest request_;
   PlanRequest first_request_;
-  // What is asked for once it is known what budgets there are.
-  bool wants_budget_ = false;  // kAuto
-  bool wants_least_ = false;
-  std::string wanted_name_;  // see ask_named; empty: none
-  int wanted_steps_ = 0;     // along the front; below 0: to smaller ones
+  // What is asked for once it is known what budgets there are: a budget and then steps from it.
+  std::vector<std::function<void(BudgetModel&)>> wanted_;
   PinnableValues pinnable_;
   PlanPicture shown_;
   PlanPicture ghost_;  // the plan before; at first the step without recomputation
@@ -110,7 +112,8 @@ class BudgetModel {
   std::string applied_command_;
   std::string applied_twin_;
   std::filesystem::path new_run_;
-  std::string fault_;  // of the last attempt to train
+  std::string fault_;                           // of the last attempt to train
+  mutable std::optional<std::string> command_;  // as long as neither request nor run changes
 };
 
 }  // namespace trainscope::gui

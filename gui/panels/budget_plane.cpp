@@ -79,6 +79,7 @@ void draw_arena(Ui& ui, const Rect& plane, std::int64_t bytes, std::int64_t most
 
 // Round numbers of bytes in the gutter at the plane's left.
 void draw_bytes_axis(Ui& ui, const Rect& gutter, std::int64_t most_bytes) {
+  const Scope scope(ui, "axis");
   const float line = ui.line_height(Face::kSmallNumber);
   const int most = std::max(2, static_cast<int>(gutter.height / 44.0F));
   const std::vector<double> ticks = round_byte_counts(0.0, static_cast<double>(most_bytes), most);

@@ -12,7 +12,12 @@ namespace {
 
 float width_of_text(const Rect& rect) { return std::min(560.0F, rect.width - 24.0F); }
 
-// Draws it, and returns where it ends.
+float height_of(Ui& ui, std::string_view text, float width, Face face) {
+  const Clip nowhere(ui, {0.0F, 0.0F, 0.0F, 0.0F});
+  return ui.paragraph({0.0F, 0.0F, width, 1e6F}, text, {.face = face});
+}
+
+// Draws it as far as there is room, and returns where it ends.
 float drawn_to(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view title,
                const Message& message) {
   const Scope scope(ui, "empty");
@@ -20,17 +25,16 @@ float drawn_to(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view 
   const bool has_command = !message.command.empty();
   const float width = width_of_text(rect);
   if (width < 60.0F) return rect.bottom();
-  float height = 0.0F;
-  {
-    const Clip nowhere(ui, {0.0F, 0.0F, 0.0F, 0.0F});
-    height = ui.paragraph({0.0F, 0.0F, width, 1e6F}, message.text);
-  }
-  const float all = line * 1.4F + height + (has_command ? 2.0F * line + 8.0F : 0.0F);
+  const Face face = rect.height > 120.0F ? Face::kTitle : Face::kBold;
+  const float title_height = height_of(ui, title, width, face);
+  const float height = height_of(ui, message.text, width, Face::kText);
+  const float all = title_height + 4.0F + height + (has_command ? 2.0F * line + 8.0F : 0.0F);
   Rect rest{rect.x + (rect.width - width) / 2.0F,
             rect.y + std::max(4.0F, (rect.height - all) / 2.0F), width, 0.0F};
   rest.height = std::max(0.0F, rect.bottom() - rest.y);
-  ui.text(take_top(rest, line * 1.4F), title,
-          {.face = rect.height > 120.0F ? Face::kTitle : Face::kBold, .fit = Fit::kEnd});
+  if (rest.height < title_height) return rest.bottom();
+  ui.paragraph(take_top(rest, title_height), title, {.face = face});
+  take_top(rest, 4.0F);
   // Names from files may make it longer than there is room for.
   ui.paragraph(take_top(rest, height), message.text,
                {.color = ui.theme().soft_ink, .fit = Fit::kEnd});

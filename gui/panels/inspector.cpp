@@ -40,13 +40,19 @@ const Inspection& inspection_of_now(Workbench& workbench) {
 
 Unit unit_of(InspectionKind kind) {
   switch (kind) {
-    case InspectionKind::kBytes:
+    case InspectionKind::kBytesRead:
+    case InspectionKind::kBytesWritten:
+    case InspectionKind::kWorkspace:
+    case InspectionKind::kValueBytes:
+    case InspectionKind::kOffset:
+    case InspectionKind::kBufferBytes:
       return Unit::kBytes;
     case InspectionKind::kFlops:
       return Unit::kFlops;
-    case InspectionKind::kMilliseconds:
+    case InspectionKind::kTime:
       return Unit::kMilliseconds;
     case InspectionKind::kShare:
+    case InspectionKind::kRoof:
       return Unit::kShare;
     case InspectionKind::kGigaflops:
       return Unit::kGigaflopsPerSecond;
@@ -55,10 +61,6 @@ Unit unit_of(InspectionKind kind) {
     default:
       return Unit::kCount;
   }
-}
-
-bool is_number(InspectionKind kind) {
-  return kind >= InspectionKind::kBytes && kind <= InspectionKind::kCount;
 }
 
 // "{run}" becomes the run's path, and its session.
@@ -75,10 +77,15 @@ std::string fact_of(Workbench& workbench, const InspectionRow& row) {
 
 void draw_link(Ui& ui, Workbench& workbench, const Rect& rect, const InspectionRow& row) {
   const Theme& theme = ui.theme();
-  const Response pressed =
-      ui.hit("link", rect,
-             {.kind = ItemKind::kRow, .label = row.text, .value = row.target, .ink = theme.accent});
-  const Surface surface(ui, rect, pressed.hovered ? theme.hovered : ui.paper(), 3.0F);
+  const bool leads = !row.target.empty();
+  const Color ink = leads ? theme.accent : theme.ink;
+  const Response pressed = ui.hit("link", rect,
+                                  {.kind = leads ? ItemKind::kRow : ItemKind::kArea,
+                                   .label = row.text,
+                                   .value = row.target,
+                                   .focusable = leads,
+                                   .ink = ink});
+  const Surface surface(ui, rect, leads && pressed.hovered ? theme.hovered : ui.paper(), 3.0F);
   Rect rest = rect.inset(4.0F, 0.0F);
   // What the name leaves, and not less than a good third.
   const float room = std::max(rest.width * 0.38F, rest.width - ui.width(row.text) - 8.0F);
@@ -87,9 +94,9 @@ void draw_link(Ui& ui, Workbench& workbench, const Rect& rect, const InspectionR
       take_right(rest, detail), row.detail,
       {.face = Face::kSmall, .color = theme.soft_ink, .align = Align::kRight, .fit = Fit::kMiddle});
   take_right(rest, 6.0F);
-  ui.text(rest, row.text, {.color = theme.accent, .fit = Fit::kMiddle});
+  ui.text(rest, row.text, {.color = ink, .fit = Fit::kMiddle});
   ui.tooltip(pressed, row.text + "\n" + row.detail);
-  if (pressed.clicked) workbench.request("select " + row.target);
+  if (leads && pressed.clicked) workbench.request("select " + row.target);
 }
 
 // Returns the height that the row takes.
@@ -113,6 +120,11 @@ float draw_row(Ui& ui, Workbench& workbench, const Rect& place, const Inspection
   }
   // Links below a heading, without labels, are as wide as they can be.
   const bool is_wide = row.kind == InspectionKind::kLink && row.label.empty() && row.is_wide;
+  if (is_number(row.kind)) {
+    const Response hovered =
+        ui.hit("row", line, {.kind = ItemKind::kArea, .label = row.label, .focusable = false});
+    ui.tooltip(hovered, meaning_of(row.kind));
+  }
   const Rect label = take_left(line, is_wide ? 0.0F : std::min(104.0F, line.width * 0.38F));
   ui.text(label, row.label, {.color = theme.soft_ink, .fit = Fit::kEnd});
   if (row.kind == InspectionKind::kLink) {
@@ -154,8 +166,10 @@ void draw_inspector(Ui& ui, Workbench& workbench, const Rect& rect) {
   }
   Rect rest = rect.inset(16.0F, 6.0F);
   rest.width = std::min(rest.width, kMostInspectorWidth);
-  ui.text(take_top(rest, ui.row_height() - 2.0F), shown.what,
-          {.face = Face::kSmall, .color = ui.theme().soft_ink});
+  const std::string what =
+      shown.stage.empty() ? shown.what : fmt::format("{} of the stage {}", shown.what, shown.stage);
+  ui.text(take_top(rest, ui.row_height() - 2.0F), what,
+          {.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kMiddle});
   ui.text(take_top(rest, ui.row_height() + 2.0F), shown.name,
           {.face = Face::kTitle, .fit = Fit::kMiddle});
   take_top(rest, 4.0F);
@@ -172,7 +186,7 @@ void draw_inspector(Ui& ui, Workbench& workbench, const Rect& rect) {
     if (ui.take("PageDown")) offset += rest.height;
     if (ui.take("PageUp")) offset -= rest.height;
   }
-  const Clip clip(ui, view.view);
+  const Clip clip(ui, view.view, Moves::kUpAndDown);
   draw_rows(ui, workbench, {view.view.x, view.view.y - view.offset, view.view.width, 1e6F}, shown);
 }
 
@@ -195,14 +209,17 @@ CopiedTable inspector_table(Workbench& workbench) {
 std::string inspector_twin(Workbench& workbench) {
   const Inspection& shown = inspection_of_now(workbench);
   std::string line = twin_of_run(workbench, "inspect");
-  if (shown.what == "node") return line + " --node " + shell_word(shown.name);
+  const std::string session =
+      workbench.run() == nullptr ? std::string() : workbench.run()->session_flag();
+  if (!shown.stage.empty()) line += " --stage " + shell_word(shown.stage);
+  if (shown.what == "node") return line + " --node " + shell_word(shown.name) + session;
   const bool has_fate = shown.what == "tensor" || shown.what == "ONNX node";
-  if (has_fate) return line + " --fate " + shell_word(shown.name);
+  if (has_fate) return line + " --fate " + shell_word(shown.name) + session;
   if (shown.what == "kernel") {
     return twin_of_run(workbench, "query") + " " +
-           shell_word(fmt::format("kernel==\"{}\"", shown.name));
+           shell_word(fmt::format("kernel==\"{}\"", shown.name)) + session;
   }
-  return line + " --memory";
+  return line + " --memory" + session;
 }
 
 }  // namespace
@@ -213,8 +230,9 @@ Panel inspector_panel() {
           .about =
               "All that is known of the selection. Of a node: what it computes, the tensors "
               "that it reads and writes, the ONNX nodes that it comes from and the pass that "
-              "made it, the kernel that runs it and why others do not, and its time. Of a "
-              "tensor: who makes and reads it, where its bytes lie and for how long.",
+              "made it, the kernel that runs it and why others do not, and its time; of one that "
+              "a pass took away, what became of it. Of a tensor or a buffer: who writes and reads "
+              "it, where its bytes lie and for how long. The mouse over a number says what it is.",
           .keys = "Up, Down, PageUp, PageDown: scroll\nTab, Enter: follow a link",
           .draw = draw_inspector,
           .table = inspector_table,

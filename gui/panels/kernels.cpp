@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,13 +58,17 @@ void draw_share(Ui& ui, const TableCell& cell, double share, double greatest, st
             {.face = Face::kNumber, .hides_unit = true});
 }
 
-void draw_other(Ui& ui, const KernelsState& state, const TableCell& cell, const BreakdownRow& row,
-                bool is_difference) {
-  const auto found = state.other_row.find(row.name);
+// What the run itself takes, which may have no such row.
+double own_ms(const KernelsState& state, std::size_t row) {
+  return state.is_of_other_alone(row) ? 0.0 : state.rows.table.ms(state.row(row).ns);
+}
+
+void draw_other(Ui& ui, const KernelsState& state, const TableCell& cell, bool is_difference) {
+  const auto found = state.other_row.find(state.row(cell.row).name);
   if (found == state.other_row.end()) return;
   const profiler::Breakdown& table = state.other_rows.table;
   const double other = table.ms(table.rows[found->second].ns);
-  const double more = other - state.rows.table.ms(row.ns);
+  const double more = other - own_ms(state, cell.row);
   const Color color = more > 0.0 ? ui.theme().error : ui.theme().good;
   if (is_difference) {
     ui.number("more_ms", cell.rect, {more, Unit::kMilliseconds}, {},
@@ -79,18 +81,24 @@ void draw_other(Ui& ui, const KernelsState& state, const TableCell& cell, const 
             {.face = Face::kNumber, .hides_unit = true});
 }
 
+std::string title_of_row(const BreakdownRow& row) {
+  if (row.name.empty()) return "(no name)";
+  return row.is_call ? row.name : "(" + row.name + ")";
+}
+
 void draw_cell(Ui& ui, const KernelsState& state, const TableCell& cell) {
-  const profiler::BreakdownRow& row = state.rows.table.rows[cell.row];
+  const profiler::BreakdownRow& row = state.row(cell.row);
+  const bool is_of_other = state.is_of_other_alone(cell.row);
   if (cell.column == 0) {
-    const std::string name = row.is_call ? row.name : "(" + row.name + ")";
-    ui.text(cell.rect, name.empty() ? "(no name)" : name,
-            {.color = row.is_call ? ui.theme().ink : ui.theme().soft_ink, .fit = Fit::kMiddle});
-    return;
+    const bool is_soft = !row.is_call || is_of_other;
+    return ui.text(cell.rect, title_of_row(row),
+                   {.color = is_soft ? ui.theme().soft_ink : ui.theme().ink, .fit = Fit::kMiddle});
   }
   const NumberColumn& column = *state.columns[cell.column - 1];
   if (&column == &kOtherColumn || &column == &kMoreColumn) {
-    return draw_other(ui, state, cell, row, &column == &kMoreColumn);
+    return draw_other(ui, state, cell, &column == &kMoreColumn);
   }
+  if (is_of_other) return;
   const std::size_t printed = state.rows.printed_position(cell.row, state.wishes);
   const double value = profiler::column_of(state.rows.table, row, column.column.name);
   if (column.column.name == "share") {
@@ -102,13 +110,23 @@ void draw_cell(Ui& ui, const KernelsState& state, const TableCell& cell) {
             {.face = Face::kNumber, .hides_unit = true});
 }
 
-void select_row(Workbench& workbench, KernelsState& state, std::size_t row) {
+void select_row(Workbench& workbench, const KernelsState& state, const BreakdownRow& row) {
   const PlanLinks* links = workbench.links();
   if (links == nullptr) return;
-  const std::uint32_t call =
-      first_call_of(links->plan(), state.rows.table.rows[row], state.wishes.by);
+  const std::uint32_t call = first_call_of(links->plan(), row, state.wishes.by);
   if (call == kNoRow) return;
   workbench.select(selection_of_row(*links, workbench.selection(), call, state.wishes.by));
+}
+
+// What is no call of this run is chosen alone.
+void choose_row(Workbench& workbench, KernelsState& state, std::size_t at) {
+  const BreakdownRow& row = state.row(at);
+  if (state.is_of_other_alone(at)) {
+    workbench.tell(fmt::format("{} is in {} alone", title_of_row(row), state.shown_other->name()));
+  } else {
+    select_row(workbench, state, row);
+  }
+  state.chosen.choose(row.name, row.is_call, workbench.selection().call);
   state.selected = workbench.selection();  // it is where it was clicked: nothing scrolls
 }
 
@@ -122,28 +140,28 @@ void draw_footer(Ui& ui, const Rect& rect, const KernelsState& state) {
     ui.text(take_left(rest, std::ceil(ui.width(words)) + 6.0F), words,
             {.color = ui.theme().soft_ink});
   };
-  const auto count = [&](std::string_view name, double number, std::string_view fact) {
-    const Quantity quantity{number, Unit::kCount};
-    ui.number(name,
-              take_left(rest, std::ceil(ui.width(text_of(quantity).whole(), Face::kNumber)) + 6.0F),
-              quantity, fact);
+  const auto add = [&](std::string_view name, const Quantity& quantity, float gap,
+                       std::string_view help) {
+    const float width = std::ceil(ui.width(text_of(quantity).whole(), Face::kNumber));
+    const Rect place = take_left(rest, width + gap);
+    ui.tooltip(
+        ui.hit(fmt::format("{}/about", name), place, {.kind = ItemKind::kArea, .focusable = false}),
+        help);
+    ui.number(name, place, quantity, fmt::format("/{}", name));
   };
-  count("rows", static_cast<double>(table.rows.size()), "/rows");
+  add("rows", {static_cast<double>(table.rows.size()), Unit::kCount}, 6.0F,
+      "That the filter leaves: calls, put together as they are grouped, and what is no call");
   say("rows of");
-  count("steps", static_cast<double>(table.steps), "/steps");
+  add("steps", {static_cast<double>(table.steps), Unit::kCount}, 6.0F,
+      "Whole steps in the profile; times are the mean of them");
   say("profiled steps of");
-  // As wide as it is, behind its words.
-  const auto add = [&](std::string_view name, double ms, std::string_view fact) {
-    const Quantity quantity{ms, Unit::kMilliseconds};
-    ui.number(name,
-              take_left(rest, std::ceil(ui.width(text_of(quantity).whole(), Face::kNumber)) + 2.0F),
-              quantity, fact);
-  };
-  add("step_ms", table.ms(table.total_ns), "/step_ms");
+  add("step_ms", {table.ms(table.total_ns), Unit::kMilliseconds}, 2.0F,
+      "Milliseconds of a step, the mean of the profiled steps");
   if (state.wishes.filter.empty() || rest.width < 220.0F) return;
   ui.text(take_left(rest, std::ceil(ui.width(", shown")) + 6.0F), ", shown",
           {.color = ui.theme().soft_ink});
-  add("shown_ms", table.ms(shown_ns), "/shown_ms");
+  add("shown_ms", {table.ms(shown_ns), Unit::kMilliseconds}, 2.0F,
+      "Milliseconds of a step in the rows that the filter leaves");
 }
 
 void group_by_next(Workbench& workbench) {
@@ -190,44 +208,43 @@ void draw_kernels(Ui& ui, Workbench& workbench, const Rect& rect) {
   if (rect.height > 150.0F) draw_footer(ui, take_bottom(rest, ui.row_height()), state);
   const bool moved = !(state.selected == workbench.selection());
   state.selected = workbench.selection();
-  const std::optional<std::size_t> chosen =
-      row_of_call(*run.plan(), rows, state.wishes.by, workbench.selection().call);
+  state.chosen.follow(*run.plan(), workbench.selection().call, state.wishes.by);
   const TableResponse response =
       table(ui, "table", rest,
             {.columns = columns,
-             .rows = rows.table.rows.size(),
-             .chosen = chosen,
+             .rows = state.row_count(),
+             .chosen = state.chosen_row(),
              .scrolls_to_chosen = moved},
             state.table, [&](Ui& inner, const TableCell& cell) { draw_cell(inner, state, cell); });
   if (response.sorted) state.wishes.sort = columns[state.table.sorted_by].name;
-  if (response.clicked) select_row(workbench, state, *response.clicked);
+  if (response.clicked) choose_row(workbench, state, *response.clicked);
 }
 
-std::string value_of(const KernelsState& state, const BreakdownRow& row,
-                     const NumberColumn& column) {
+// Empty where the run has no such row.
+std::string value_of(const KernelsState& state, std::size_t at, const NumberColumn& column) {
+  const BreakdownRow& row = state.row(at);
   const bool is_other = &column == &kOtherColumn;
   if (!is_other && &column != &kMoreColumn) {
+    if (state.is_of_other_alone(at)) return {};
     return fmt::format("{:.9g}", profiler::column_of(state.rows.table, row, column.column.name));
   }
   const auto found = state.other_row.find(row.name);
   if (found == state.other_row.end()) return {};
   const profiler::Breakdown& table = state.other_rows.table;
   const double other = table.ms(table.rows[found->second].ns);
-  return fmt::format("{:.9g}", is_other ? other : other - state.rows.table.ms(row.ns));
+  return fmt::format("{:.9g}", is_other ? other : other - own_ms(state, at));
 }
 
 CopiedTable kernels_table(Workbench& workbench) {
   if (!has_call_times(workbench)) return {};
   KernelsState& state = kernels_of(workbench);
-  const KernelRows& rows = rows_of_now(state, *workbench.run(), run_beside(workbench));
+  rows_of_now(state, *workbench.run(), run_beside(workbench));
   CopiedTable copied{.head = {std::string(name_of(state.wishes.by))}};
   for (const NumberColumn* column : state.columns) copied.head.emplace_back(column->column.name);
-  for (const profiler::BreakdownRow& row : rows.table.rows) {
+  for (std::size_t i = 0; i < state.row_count(); ++i) {
     std::vector<std::string>& cells = copied.rows.emplace_back();
-    cells.push_back(row.name);
-    for (const NumberColumn* column : state.columns) {
-      cells.push_back(value_of(state, row, *column));
-    }
+    cells.push_back(state.row(i).name);
+    for (const NumberColumn* column : state.columns) cells.push_back(value_of(state, i, *column));
   }
   return copied;
 }
@@ -246,7 +263,8 @@ Panel kernels_panel() {
               "Where the time of the profiled steps went. Each row is one node of the ONNX "
               "model, op, kernel, layer, phase or pass; rows add up to the steps, to the "
               "nanosecond. Time in parentheses is no call's: copies, waits, what was not "
-              "recorded. Click a head to sort, a row to select it in all panels.",
+              "recorded. Click a head to sort, a row to select it in all panels. Rows that only "
+              "the run beside has come last.",
           .keys = "/: filter\nUp, Down, PageUp, PageDown, Home, End: rows",
           .draw = draw_kernels,
           .table = kernels_table,

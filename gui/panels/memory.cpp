@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
-#include <numeric>
 #include <string>
 
 #include "gui/panels/empty_state.h"
@@ -15,6 +13,19 @@
 #include "gui/workbench/panel.h"
 
 namespace trainscope::gui {
+namespace {
+
+// Whether what is selected is bytes that are seen where the cursor is.
+bool is_alive_at_cursor(const MemoryState& state, const PlanView& plan,
+                        const Selection& selection) {
+  const bool is_bytes =
+      selection.subject == Subject::kBuffer || selection.subject == Subject::kValue;
+  if (!is_bytes || selection.buffer >= plan.buffers.size()) return false;
+  const PlanBuffer& buffer = plan.buffers[selection.buffer];
+  return buffer.begin <= state.cursor && state.cursor < buffer.end;
+}
+
+}  // namespace
 
 void update_memory(MemoryState& state, Workbench& workbench) {
   RunData& run = *workbench.run();
@@ -40,6 +51,7 @@ void update_memory(MemoryState& state, Workbench& workbench) {
   }
   const Selection& selection = workbench.selection();
   if (state.selected == selection) return;
+  if (is_alive_at_cursor(state, *run.plan(), selection)) return;
   if (selection.call < run.plan()->calls.size()) {
     state.cursor =
         std::min(run.plan()->calls[selection.call].time, std::max(1U, state.map.times) - 1);
@@ -69,6 +81,13 @@ void take_moment(MemoryState& state, const PlanView& plan) {
   state.chosen_gap = gap_at(state, static_cast<double>(offset));
 }
 
+void see_selected_buffer(MemoryState& state, const Workbench& workbench) {
+  const auto box = std::ranges::find(state.map.rectangles, workbench.selection().buffer,
+                                     &MemoryRectangle::buffer);
+  if (box == state.map.rectangles.end()) return;
+  state.range = range_around(state.map, *box);
+}
+
 std::uint32_t gap_at(const MemoryState& state, double byte) {
   for (std::uint32_t i = 0; i < state.gaps.size(); ++i) {
     const PlanGap& gap = state.gaps[i];
@@ -83,85 +102,6 @@ namespace {
 constexpr float kMemoryListWidth = 320.0F;
 constexpr float kWideMemoryList = 420.0F;  // of wide panels
 constexpr float kLeastPlane = 360.0F;
-
-// A word and its number, from the left of what is left. False where there is no room.
-bool add_memory_fact(Ui& ui, Rect& rest, std::string_view word, std::string_view name,
-                     const Quantity& quantity, std::string_view fact) {
-  const float word_width = std::ceil(ui.width(word)) + 6.0F;
-  const float number_width = std::ceil(ui.width(text_of(quantity).whole(), Face::kNumber)) + 4.0F;
-  if (rest.width < word_width + number_width) return false;
-  ui.text(take_left(rest, word_width), word, {.color = ui.theme().soft_ink});
-  ui.number(name, take_left(rest, number_width), quantity, fact);
-  take_left(rest, 14.0F);
-  return true;
-}
-
-// In full, or where that is wider than its place its number and its node.
-std::string text_of_memory_call(const Ui& ui, const PlanView& plan, std::uint32_t id, float width) {
-  if (id == kNoRow) return "no call";
-  const PlanCall& call = plan.calls[id];
-  const std::string_view op =
-      call.kind == PlanCallKind::kKernel ? plan.op_of(call) : name_of(call.kind);
-  std::string text = fmt::format("call {} of {}  {}  {}  ({})", id, plan.calls.size(), op,
-                                 plan.name_of(call), name_of(call.phase));
-  if (ui.width(text) <= width) return text;
-  return fmt::format("call {}  {}", id, plan.name_of(call));
-}
-
-void draw_memory_summary(Ui& ui, const MemoryState& state, const PlanView& plan, const Rect& rect) {
-  const Surface surface(ui, rect, ui.theme().header);
-  Rect rest = rect.inset(8.0F, 0.0F);
-  const auto bytes = [](std::int64_t count) {
-    return Quantity{static_cast<double>(count), Unit::kBytes};
-  };
-  const std::int64_t live = state.cursor < state.map.live.size() ? state.map.live[state.cursor] : 0;
-  add_memory_fact(ui, rest, "alive here", "live", bytes(live), "/live_bytes");
-  add_memory_fact(ui, rest, "free", "free", bytes(state.map.arena_bytes - live), "/free_bytes");
-  if (state.cursor < state.map.bound.size()) {
-    add_memory_fact(ui, rest, "measured", "bound_here", bytes(state.map.bound[state.cursor]),
-                    "/measured/bound_bytes");
-  }
-  add_memory_fact(ui, rest, "peak", "peak", bytes(state.map.peak_bytes), "/peak_live_bytes");
-  add_memory_fact(ui, rest, "arena", "arena", bytes(state.map.arena_bytes), "/arena_bytes");
-  add_memory_fact(ui, rest, "bound", "bound", bytes(state.map.bound_bytes), "/lower_bound_bytes");
-  if (state.map.proven && rest.width > 140.0F) {
-    ui.text(take_left(rest, 120.0F), "proven least", {.color = ui.theme().good});
-  }
-  if (rest.width > 120.0F) {
-    ui.text(rest, text_of_memory_call(ui, plan, call_at_cursor(state), rest.width),
-            {.color = ui.theme().soft_ink, .align = Align::kRight, .fit = Fit::kMiddle});
-  }
-}
-
-// A swatch, the class and the bytes that it has at the cursor.
-void draw_class_legend(Ui& ui, const MemoryState& state, const PlanView& plan, Rect rect) {
-  rect = rect.inset(8.0F, 0.0F);
-  const auto bytes = bytes_by_class(plan, state.alive);
-  // The classes with the largest areas first: what finds no room is left out.
-  std::array<double, kBufferClasses> area = {};
-  for (const MemoryRectangle& rectangle : state.map.rectangles) {
-    area[static_cast<std::size_t>(rectangle.holds)] +=
-        static_cast<double>(rectangle.bytes) * static_cast<double>(rectangle.end - rectangle.begin);
-  }
-  std::array<std::size_t, kBufferClasses> order = {};
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return area[i]; });
-  for (const std::size_t i : order) {
-    if (area[i] == 0.0) return;
-    const std::string_view name = name_of(static_cast<BufferClass>(i));
-    const Quantity quantity{static_cast<double>(bytes[i]), Unit::kBytes};
-    const float word = std::ceil(ui.width(name, Face::kSmall)) + 6.0F;
-    const float number = std::ceil(ui.width(text_of(quantity).whole(), Face::kSmallNumber)) + 2.0F;
-    if (rect.width < 14.0F + word + number) return;
-    const Rect swatch = take_left(rect, 14.0F);
-    ui.canvas().fill({swatch.x, swatch.y + swatch.height / 2.0F - 4.0F, 8.0F, 8.0F},
-                     ui.theme().series[i], 2.0F);
-    ui.text(take_left(rect, word), name, {.face = Face::kSmall, .color = ui.theme().soft_ink});
-    ui.number(fmt::format("class/{}", name), take_left(rect, number), quantity,
-              fmt::format("/by_class/{}", name), {.face = Face::kSmallNumber});
-    take_left(rect, 12.0F);
-  }
-}
 
 void draw_memory_tools(Ui& ui, Workbench& workbench, MemoryState& state, Rect bar) {
   bar = bar.inset(6.0F, 3.0F);
@@ -197,6 +137,16 @@ void go_to_peak(Workbench& workbench) {
   set_cursor(state, workbench, state.map.peak_time);
 }
 
+void go_to_buffer(Workbench& workbench) {
+  auto& state = workbench.state<MemoryState>();
+  update_memory(state, workbench);
+  see_selected_buffer(state, workbench);
+}
+
+bool has_selected_buffer(const Workbench& workbench) {
+  return has_memory(workbench) && workbench.selection().buffer != kNoRow;
+}
+
 void fit_memory(Workbench& workbench) {
   auto& state = workbench.state<MemoryState>();
   update_memory(state, workbench);
@@ -222,6 +172,12 @@ constexpr AppCommand kMemoryCommands[] = {
      .help = "The whole step and the whole arena",
      .run = fit_memory,
      .enabled = has_memory},
+    {.id = "memory.to_buffer",
+     .title = "Memory: to the selected buffer",
+     .panel_key = "V",
+     .help = "It over a third of the plane; also by the middle button on it",
+     .run = go_to_buffer,
+     .enabled = has_selected_buffer},
     {.id = "memory.gaps",
      .title = "Memory: the gaps of the arena, or what is alive",
      .panel_key = "G",
@@ -252,7 +208,7 @@ void draw_memory(Ui& ui, Workbench& workbench, const Rect& rect) {
     draw_memory_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));
     take_moment(state, *run->plan());
     draw_memory_summary(ui, state, *run->plan(), take_top(rest, ui.row_height()));
-    draw_class_legend(ui, state, *run->plan(), take_top(rest, ui.row_height()));
+    draw_memory_legend(ui, state, *run->plan(), take_top(rest, ui.row_height()));
     if (rest.width >= kMemoryListWidth + kLeastPlane) {
       list = take_right(rest, rest.width > 1100.0F ? kWideMemoryList : kMemoryListWidth);
     } else if (rest.height > 330.0F) {

@@ -56,7 +56,7 @@ constexpr std::array<TableColumn, 4> kIdleColumns = {{
      .help = "Calls between the two uses that are furthest apart"},
     {.name = "byte_calls",
      .title = "size x wait",
-     .width = 104.0F,
+     .width = 128.0F,
      .help = "Bytes times calls of that wait"},
 }};
 
@@ -165,21 +165,17 @@ void draw_idle_cell(Ui& ui, const MemoryState& state, const PlanView& plan, cons
   const std::uint32_t position = state.idle_rows[cell.row];
   const IdleWait& wait = state.idle[position];
   if (cell.column == 0) return draw_buffer_name(ui, plan, wait.buffer, cell.rect);
-  // `inspect --memory` lists the first hundred.
-  const std::string fact = position < 100 ? fmt::format("/idle/{}/", position) : std::string();
-  const auto named = [&](std::string_view key) {
-    return fact.empty() ? fact : fact + std::string(key);
-  };
+  const auto fact = [&](std::string_view key) { return fmt::format("/idle/{}/{}", position, key); };
   if (cell.column == 1) {
     const auto bytes = static_cast<double>(plan.buffers[wait.buffer].bytes);
-    return ui.number("bytes", cell.rect, {bytes, Unit::kBytes}, named("bytes"));
+    return ui.number("bytes", cell.rect, {bytes, Unit::kBytes}, fact("bytes"));
   }
   if (cell.column == 2) {
     return ui.number("wait", cell.rect, {static_cast<double>(wait.calls()), Unit::kCount},
-                     named("calls"));
+                     fact("calls"));
   }
-  ui.number("byte_calls", cell.rect, {static_cast<double>(wait.byte_calls), Unit::kBytes},
-            named("byte_calls"));
+  ui.number("byte_calls", cell.rect, {static_cast<double>(wait.byte_calls), Unit::kByteCalls},
+            fact("byte_calls"));
 }
 
 std::optional<std::size_t> row_where(const std::vector<std::uint32_t>& rows, auto&& is_it) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "engine/core/numbers.h"
 #include "gui/panels/memory_state.h"
@@ -82,7 +83,9 @@ class PlaneDrawer {
     }
     const std::uint32_t at = rectangle_at(state_.map, time_at(mouse.x), byte_at(mouse.y));
     if (response.hovered) hovered_ = at;
-    if (response.clicked && state_.dragged < kPlaneClick) click(at, mouse);
+    const bool is_click = response.clicked && state_.dragged < kPlaneClick;
+    if (is_click || response.right_clicked || response.middle_clicked) click(at, mouse);
+    if (response.middle_clicked) see_selected_buffer(state_, workbench_);
     if (hovered_ != kNoRow) {
       ui_.tooltip(response, text_of_box(hovered_));
     } else if (response.hovered) {
@@ -220,7 +223,7 @@ class PlaneDrawer {
 
   void draw_plane() {
     const Surface surface(ui_, plane_, ui_.theme().inset);
-    const Clip clip(ui_, plane_);
+    const Clip clip(ui_, plane_, Moves::kAll);
     for (const MemoryBox& box : state_.frame.boxes) draw_box(box);
     draw_gaps();
     for (const MemoryBox& box : state_.frame.boxes) draw_marked(box);
@@ -240,14 +243,9 @@ class PlaneDrawer {
     const bool has_edge = rect.width > 4.0F && rect.height > 4.0F;
     ui_.canvas().fill(has_edge ? Rect{rect.x, rect.y, rect.width - 1.0F, rect.height - 1.0F} : rect,
                       color);
-    if (rectangle.recomputed) hatch(rect, ink_on(color));
-    const float line = ui_.line_height(Face::kSmall);
-    if (rect.width > kLeastBoxLabel && rect.height > line + 2.0F) {
-      const PlanBuffer& buffer = plan_.buffers[rectangle.buffer];
-      ui_.canvas().text({rect.x + 4.0F, rect.y + std::floor((rect.height - line) / 2.0F)},
-                        ui_.shortened(plan_.text(buffer.label), rect.width - 8.0F,
-                                      {.face = Face::kSmall, .fit = Fit::kMiddle}),
-                        Face::kSmall, ink_on(color));
+    if (rectangle.recomputed) draw_hatch(ui_, rect, ink_on(color));
+    if (rect.width > kLeastBoxLabel && rect.height > ui_.line_height(Face::kSmall) + 2.0F) {
+      draw_box_name(rect, plan_.text(plan_.buffers[rectangle.buffer].label), color);
     }
     if (ui_.items().keeps_all()) {
       ui_.hit(fmt::format("box/{}", rectangle.buffer), rect,
@@ -257,13 +255,13 @@ class PlaneDrawer {
     }
   }
 
-  void hatch(const Rect& rect, Color ink) {
-    if (rect.width < kHatchEvery || rect.height < 3.0F) return;
-    const Clip clip(ui_, rect);
-    for (float x = rect.x - rect.height; x < rect.right(); x += kHatchEvery) {
-      ui_.canvas().line({x, rect.bottom()}, {x + rect.height, rect.y},
-                        {.color = with_alpha(ink, 0.45F)});
-    }
+  // On paper of its own, which keeps the hatching off it.
+  void draw_box_name(const Rect& box, std::string_view name, Color color) {
+    const float line = ui_.line_height(Face::kSmall);
+    const Rect place{box.x + 4.0F, box.y + std::floor((box.height - line) / 2.0F),
+                     std::min(box.width - 8.0F, ui_.width(name, Face::kSmall)), line};
+    const Surface surface(ui_, place, color);
+    ui_.text(place, name, {.face = Face::kSmall, .color = ink_on(color), .fit = Fit::kMiddle});
   }
 
   void draw_marked(const MemoryBox& box) {
@@ -316,6 +314,7 @@ class PlaneDrawer {
   }
 
   void draw_axes() {
+    const Scope scope(ui_, "axis");
     const float line = ui_.line_height(Face::kSmallNumber);
     const int most = std::max(2, static_cast<int>(plane_.height / 44.0F));
     const std::vector<double> ticks =
@@ -345,6 +344,15 @@ class PlaneDrawer {
 };
 
 }  // namespace
+
+void draw_hatch(Ui& ui, const Rect& rect, Color ink) {
+  if (rect.width < kHatchEvery || rect.height < 3.0F) return;
+  const Clip clip(ui, rect);
+  for (float x = rect.x - rect.height; x < rect.right(); x += kHatchEvery) {
+    ui.canvas().line({x, rect.bottom()}, {x + rect.height, rect.y},
+                     {.color = with_alpha(ink, 0.45F)});
+  }
+}
 
 void draw_memory_plane(Ui& ui, Workbench& workbench, MemoryState& state, const Rect& rect) {
   PlaneDrawer(ui, workbench, state).draw(rect);

@@ -55,6 +55,15 @@ void take_moment(MemoryState& state, const PlanView& plan);
 // The gap at a byte of the cursor's time; kNoRow: none.
 std::uint32_t gap_at(const MemoryState& state, double byte);
 
+// The plane shows the selected buffer and as much again on each side; without one nothing is done.
+void see_selected_buffer(MemoryState& state, const Workbench& workbench);
+
+// Bytes at the cursor and of the step, and the call that the cursor is at.
+void draw_memory_summary(Ui& ui, const MemoryState& state, const PlanView& plan, const Rect& rect);
+// Each class of buffers with the bytes that it has at the cursor, and what is hatched.
+void draw_memory_legend(Ui& ui, const MemoryState& state, const PlanView& plan, Rect rect);
+// Lines across what is computed a second time.
+void draw_hatch(Ui& ui, const Rect& rect, Color ink);
 // The live-bytes curve, the plane and their axes.
 void draw_memory_plane(Ui& ui, Workbench& workbench, MemoryState& state, const Rect& rect);
 // What is alive or free at the cursor, what lies idle, or what the process took.

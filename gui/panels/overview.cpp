@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "engine/bundle/plan_moment.h"
 #include "gui/panels/empty_state.h"
 #include "gui/panels/overview/advice.h"
+#include "gui/panels/overview/how_it_ran.h"
 #include "gui/panels/overview/overview_cards.h"
 #include "gui/panels/plot.h"
 #include "gui/ui/controls.h"
@@ -78,31 +78,6 @@ const OverviewState& state_of_now(Workbench& workbench) {
   return state;
 }
 
-std::string file_of(const Json& object) {
-  if (!object.is_object()) return "-";
-  const Json* file = object.find("file");
-  if (file == nullptr || !file->is_string()) return object.get_or("kind", "-");
-  return std::filesystem::path(file->as_string()).filename().string();
-}
-
-std::string how_it_ran(const RunData& run) {
-  const RunManifest* manifest = run.manifest();
-  if (manifest == nullptr) return "an ONNX model, not trained yet";
-  const RunSession& session = manifest->sessions.back();
-  const std::string data = file_of(manifest->data);
-  const bool has_model = manifest->model.is_object() && !manifest->model.as_object().empty();
-  std::string text = has_model ? fmt::format("{} on {}", file_of(manifest->model), data)
-                               : fmt::format("a trace of {}, {}",
-                                             manifest->data.get_or("tool", "another tool"), data);
-  text += fmt::format("  ·  {}  ·  {} thread{}", trainscope::name_of(session.status),
-                      session.threads, session.threads == 1 ? "" : "s");
-  if (!session.isa.empty()) text += ", " + session.isa;
-  if (manifest->sessions.size() > 1) {
-    text += fmt::format("  ·  session {} of {}", run.session(), manifest->sessions.size());
-  }
-  return text;
-}
-
 // A bar with its label and number; returns whether it was pressed.
 bool draw_bar(Ui& ui, Rect row, std::string_view label, double share, Color color,
               const Quantity& quantity, std::string_view fact) {
@@ -130,7 +105,7 @@ void draw_time(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& sta
                 .command = why.command});
     return;
   }
-  const std::string run = workbench.run()->words();
+  const std::string run = workbench.run()->words() + workbench.run()->session_flag();
   const double greatest = state.by_op.share(state.by_op.rows[0]);
   for (std::size_t i = 0; i < state.by_op.rows.size(); ++i) {
     if (rest.height < ui.row_height()) break;
@@ -152,7 +127,8 @@ void draw_memory(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& s
   if (!state.at_peak.empty()) {
     ui.number("live", take_right(head, ui.width("000.000 MiB", Face::kNumber) + 4.0F),
               {static_cast<double>(state.live_bytes), Unit::kBytes},
-              fmt::format("inspect {} --memory | /live_bytes", workbench.run()->words()));
+              fmt::format("inspect {} --memory{} | /live_bytes", workbench.run()->words(),
+                          workbench.run()->session_flag()));
   }
   ui.text(head, "What holds the peak", {.face = Face::kBold, .fit = Fit::kEnd});
   if (state.at_peak.empty()) {
@@ -168,7 +144,8 @@ void draw_memory(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& s
                  static_cast<double>(entry.bytes) / static_cast<double>(state.at_peak[0].bytes),
                  ui.theme().series[static_cast<std::size_t>(entry.holds)],
                  {static_cast<double>(entry.bytes), Unit::kBytes},
-                 fmt::format("inspect {} --memory | /by_class/{}", workbench.run()->words(), name));
+                 fmt::format("inspect {} --memory{} | /by_class/{}", workbench.run()->words(),
+                             workbench.run()->session_flag(), name));
     if (pressed) workbench.request("panel memory");
   }
 }
@@ -210,7 +187,8 @@ void draw_questions(Ui& ui, Workbench& workbench, Rect rest, const OverviewState
     workbench.request("panel budget");
   }
   auto& advice = workbench.state<AdviceState>();
-  if (ask("help", "What would help?", has_plan)) {
+  // What is asked is of the newest session.
+  if (ask("help", "What would help?", has_plan && workbench.run()->shows_newest())) {
     advice.is_shown = !advice.is_shown;
   }
   if (ask("slow", "Which op is slow?", !state.by_op.rows.empty())) {
@@ -229,11 +207,10 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
   Rect rest = rect.inset(16.0F, 12.0F);
   ui.text(take_top(rest, ui.row_height() + 4.0F), run->name(),
           {.face = Face::kTitle, .fit = Fit::kMiddle});
-  const std::string how = how_it_ran(*run);
-  ui.text(take_top(rest, ui.row_height()), how, {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
-  const RunManifest* manifest = run->manifest();
-  if (manifest != nullptr && !manifest->sessions.back().message.empty()) {
-    ui.text(take_top(rest, ui.row_height()), manifest->sessions.back().message,
+  draw_how_it_ran(ui, *run, take_top(rest, ui.row_height()));
+  const RunSession* session = run->session_record();
+  if (session != nullptr && !session->message.empty()) {
+    ui.text(take_top(rest, ui.row_height()), session->message,
             {.color = ui.theme().error, .fit = Fit::kEnd});
   }
   take_top(rest, 8.0F);
@@ -246,10 +223,12 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
   }
   look_for_advice(workbench);
   auto& advice = workbench.state<AdviceState>();
-  const bool is_full = advice.is_shown && run->has_memory_plan();
+  const bool can_advise = run->has_memory_plan() && run->shows_newest();
+  const bool is_full = advice.is_shown && can_advise;
   const float lines =
-      is_full ? 0.0F
-              : advice_lines_height(ui, workbench, rest.height - kRowsOfLists * ui.row_height());
+      is_full || !can_advise
+          ? 0.0F
+          : advice_lines_height(ui, workbench, rest.height - kRowsOfLists * ui.row_height());
   if (lines > 0.0F) {
     draw_advice_lines(ui, workbench, take_bottom(rest, lines));
     take_bottom(rest, 8.0F);
@@ -301,7 +280,9 @@ constexpr AppCommand kOverviewCommands[] = {
      .help = "The levers that the step has against its memory and time; again: timed anew",
      .run = [](Workbench& w) { ask_for_advice(w), w.request("panel overview"); },
      .enabled =
-         [](const Workbench& w) { return w.run() != nullptr && w.run()->has_memory_plan(); }},
+         [](const Workbench& w) {
+           return w.run() != nullptr && w.run()->has_memory_plan() && w.run()->shows_newest();
+         }},
 };
 
 }  // namespace

@@ -135,13 +135,14 @@ void draw_phase_names(Ui& ui, const Rect& axis, const std::array<float, 4>& ends
 
 Plot::Plot(Ui& ui, const Rect& rect, const PlotLook& look) : ui_(ui), look_(look) {
   const Theme& theme = ui.theme();
-  const float line = ui.line_height(Face::kSmall);
+  const float line = std::max(ui.line_height(Face::kSmall), ui.line_height(Face::kSmallNumber));
   Rect rest = rect;
   if (!look.title.empty()) {
-    const Rect head = take_top(rest, ui.row_height() + 2.0F);
-    ui.text(head, look.title, {.face = Face::kBold, .fit = Fit::kEnd});
-    ui.text(head, look.y_label,
-            {.face = Face::kSmall, .color = theme.soft_ink, .align = Align::kRight});
+    Rect head = take_top(rest, ui.row_height() + 2.0F);
+    const Rect unit = take_right(head, ui.width(look.y_label, Face::kSmall) + 1.0F);
+    ui.fitting_text(unit, {look.y_label},
+                    {.face = Face::kSmall, .color = theme.soft_ink, .align = Align::kRight});
+    ui.fitting_text(head, {look.title}, {.face = Face::kBold});
   }
   const auto rows = std::max(2, static_cast<int>(rest.height / (3.0F * line)));
   const std::vector<double> y_ticks = ticks_of(look.y, rows);

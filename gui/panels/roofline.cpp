@@ -12,6 +12,7 @@
 
 #include "gui/panels/empty_state.h"
 #include "gui/panels/plot.h"
+#include "gui/panels/query/roof_name.h"
 #include "gui/panels/query/roofline_state.h"
 #include "gui/panels/view/view_parts.h"
 #include "gui/ui/controls.h"
@@ -26,7 +27,6 @@ constexpr float kListWidth = 400.0F;
 constexpr float kWideList = 600.0F;  // of wide panels
 constexpr float kLeastPlotWidth = 420.0F;
 constexpr float kLegendName = 180.0F;  // most of a run's name
-constexpr float kMostName = 260.0F;    // of a roof
 constexpr float kNameStep = 34.0F;     // between places that are tried for it
 constexpr int kMostTries = 24;
 
@@ -58,10 +58,8 @@ class MarksDrawer {
     const Clip clip(ui_, plot_.inside());
     draw_roofs(state_.own.roofline.roofs, Side::kOwn);
     if (has_other_roofs()) draw_roofs(state_.beside.roofline.roofs, Side::kBeside);
-    name_roofs(state_.own.roofline.roofs, "");
-    if (has_other_roofs()) {
-      name_roofs(state_.beside.roofline.roofs, "  " + run_of_side(Side::kBeside).name());
-    }
+    name_roofs(Side::kOwn);
+    if (has_other_roofs()) name_roofs(Side::kBeside);
     draw_side(Side::kOwn, response);
     draw_side(Side::kBeside, response);
     if (const auto chosen = chosen_point(state_, workbench_)) draw_chosen(*chosen);
@@ -98,30 +96,41 @@ class MarksDrawer {
   }
 
   // Those of the other machine with its run; what both machines have has its name once.
-  void name_roofs(std::span<const Roof> roofs, const std::string& of_run) {
-    for (const Roof& roof : roofs) {
-      if (!of_run.empty() && is_own_roof(roof)) continue;
+  void name_roofs(Side side) {
+    const bool is_own = side == Side::kOwn;
+    const std::vector<Roof>& roofs = roofline_of_side(side).roofs;
+    const Scope scope(ui_, is_own ? "roof" : "roof_beside");
+    for (std::size_t i = 0; i < roofs.size(); ++i) {
+      const Roof& roof = roofs[i];
+      if (!is_own && is_own_roof(roof)) continue;
+      const std::string of_run = is_own ? "" : run_of_side(side).name();
+      const auto fact = [&](std::string_view key) {
+        return is_own ? fmt::format("/roofs/{}/{}", i, key)
+                      : fmt::format("{} | /roofs/{}/{}", query_of(run_of_side(side), state_.wishes),
+                                    i, key);
+      };
       if (roof.gbs == 0.0) {
-        name_level(roof, fmt::format("{}  {:.0f} GFLOP/s{}", roof.name, roof.gflops, of_run));
+        name_level(roof,
+                   {roof.name, {roof.gflops, Unit::kGigaflopsPerSecond}, fact("gflops"), of_run});
       } else {
-        name_slope(roof, fmt::format("{}  {:.1f} GB/s{}", roof.name, roof.gbs, of_run));
+        name_slope(roof, {roof.name, {roof.gbs, Unit::kGigabytesPerSecond}, fact("gbs"), of_run});
       }
     }
   }
 
   // Above the line, at the right or as far to the left as other names need.
-  void name_level(const Roof& roof, const std::string& text) {
-    const float width = label_width(text);
+  void name_level(const Roof& roof, const RoofName& words) {
+    const float width = words.width(ui_);
     const float line = ui_.line_height(Face::kSmall);
     const float y = plot_.at(state_.axes.intensity.high, roof.gflops).y - line - 2.0F;
     for (int i = 0; i < kMostTries; ++i) {
       const float moved = static_cast<float>(i) * kNameStep;
-      if (name({plot_.inside().right() - 6.0F - width - moved, y, width, line}, text)) return;
+      if (name({plot_.inside().right() - 6.0F - width - moved, y, width, line}, words)) return;
     }
   }
 
   // Beside the line, where it comes into the plot or as far up as other names need.
-  void name_slope(const Roof& roof, const std::string& text) {
+  void name_slope(const Roof& roof, const RoofName& words) {
     const float line = ui_.line_height(Face::kSmall);
     const Point start =
         plot_.at(std::max(state_.axes.intensity.low, state_.axes.gflops.low / roof.gbs), 1.0);
@@ -132,23 +141,17 @@ class MarksDrawer {
           static_cast<double>((x - plot_.inside().x) / plot_.inside().width));
       if (intensity >= ridge) return;
       const float y = plot_.at(intensity, intensity * roof.gbs).y;
-      if (name({x + 16.0F, y - 2.0F * line, label_width(text), line}, text)) return;
+      if (name({x + 16.0F, y - 2.0F * line, words.width(ui_), line}, words)) return;
     }
   }
 
-  float label_width(const std::string& text) const {
-    return std::min(kMostName, std::ceil(ui_.width(text, Face::kSmall)));
-  }
-
   // False where another name lies there.
-  bool name(const Rect& rect, const std::string& text) {
+  bool name(const Rect& rect, const RoofName& words) {
     const bool is_taken = std::ranges::any_of(
         names_, [&](const Rect& other) { return !other.intersected(rect).empty(); });
     if (is_taken) return false;
     names_.push_back(rect);
-    const Surface surface(ui_, rect, ui_.theme().inset);
-    ui_.text(rect, text,
-             {.face = Face::kSmall, .color = ui_.theme().soft_ink, .fit = Fit::kMiddle});
+    words.draw(ui_, rect);
     return true;
   }
 
@@ -278,8 +281,8 @@ void draw_unmeasured(Ui& ui, Workbench& workbench, Rect row) {
     workbench.tell("copied the command line");
   }
   take_right(row, 8.0F);
-  ui.text(row, "Without roofs: nobody measured the machine of this run.",
-          {.color = ui.theme().warning, .fit = Fit::kEnd});
+  ui.fitting_text(row, {"Without roofs: nobody measured the machine of this run.", "Not measured"},
+                  {.color = ui.theme().warning});
 }
 
 void draw_roofline_tools(Ui& ui, Workbench& workbench, Rect bar) {

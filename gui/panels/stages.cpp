@@ -152,6 +152,7 @@ void draw_stage_cell(Ui& ui, const RunData& run, std::size_t stage, std::int32_t
 
 void play_stages(Ui& ui, Workbench& workbench, StageChoice& choice) {
   if (!choice.plays) return;
+  workbench.moves = true;
   const double now = ui.input().seconds;
   if (choice.played < 0.0) choice.played = now;  // it begins
   if (now - choice.played < kPlaySeconds) return;
@@ -234,7 +235,7 @@ void draw_numbers(Ui& ui, Workbench& workbench, StagesState& state, const StageC
   const float height = ui.row_height();
   const auto at = std::ranges::find(state.rows, shown) - state.rows.begin();
   const auto first = std::max(0.0F, height * (static_cast<float>(at) + 1.0F) - rect.height);
-  const Clip clip(ui, rect);
+  const Clip clip(ui, rect, Moves::kUpAndDown);
   for (std::size_t i = 0; i < state.rows.size(); ++i) {
     const std::size_t stage = state.rows[i];
     const Rect row{rect.x, rect.y - first + height * static_cast<float>(i), rect.width, height};

@@ -5,7 +5,10 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/panels/empty_state.h"
@@ -28,6 +31,29 @@ TimeRange first_view(const TimelineData& data) {
   return moved(data, {.begin_ns = middle->begin_ns - margin, .end_ns = middle->end_ns + margin}, 0);
 }
 
+namespace {
+
+// Of the selected call; of a view, which has none, through its value.
+void update_flows(TimelineState& state, Workbench& workbench) {
+  const Selection& selection = workbench.selection();
+  const std::int64_t step = shown_step(state, workbench);
+  const bool is_same = state.flows_of == selection.call && state.flows_through == selection.value;
+  if (is_same && state.flows_in == step) return;
+  state.flows_of = selection.call;
+  state.flows_through = selection.value;
+  state.flows_in = step;
+  state.flows.clear();
+  const PlanLinks* links = workbench.links();
+  if (links == nullptr) return;
+  const auto number = static_cast<std::uint32_t>(step);
+  state.flows =
+      selection.call != kNoRow
+          ? flows_of(state.data, *links, selection.call, number)
+          : flows_through(state.data, *links, links->value_of_serial(selection.value), number);
+}
+
+}  // namespace
+
 void update_timeline(TimelineState& state, Workbench& workbench) {
   RunData& run = *workbench.run();
   if (state.of != &run || state.version != run.version()) {
@@ -41,19 +67,9 @@ void update_timeline(TimelineState& state, Workbench& workbench) {
     state.threads = run.thread_names();
     state.view = grows ? moved(state.data, state.view, 0) : first_view(state.data);
     state.summed = {};
-    state.flows_of = kNoRow;
-    state.flows.clear();
+    state.flows_in = -1;
   }
-  const std::uint32_t call = workbench.selection().call;
-  const std::int64_t step = shown_step(state, workbench);
-  if (state.flows_of == call && state.flows_in == step) return;
-  state.flows_of = call;
-  state.flows_in = step;
-  state.flows.clear();
-  const PlanLinks* links = workbench.links();
-  if (call != kNoRow && links != nullptr) {
-    state.flows = flows_of(state.data, *links, call, static_cast<std::uint32_t>(step));
-  }
+  update_flows(state, workbench);
 }
 
 std::int64_t shown_step(const TimelineState& state, const Workbench& workbench) {
@@ -91,17 +107,16 @@ TimeRange summed_range(const TimelineState& state, const Workbench& workbench) {
           .end_ns = state.data.steps.back().range.end_ns};
 }
 
-namespace {
-
-constexpr float kSumsWidth = 300.0F;
-
-// The profile of the session that is shown.
-std::string query_of(Workbench& workbench) {
+std::string query_of_profile(Workbench& workbench) {
   const RunData* run = workbench.run();
   const bool older = run != nullptr && run->session() > 0;
   return twin_of_run(workbench, "query") +
          (older ? fmt::format(" --session {}", run->session()) : std::string());
 }
+
+namespace {
+
+constexpr float kSumsWidth = 300.0F;
 
 // What the panel says of the profile, each as far as there is room.
 struct SaidNumber {
@@ -113,7 +128,7 @@ struct SaidNumber {
 
 void draw_seen(Ui& ui, Workbench& workbench, const TimelineState& state, Rect& bar) {
   const TimeRange seen = state.view;
-  const std::string query = query_of(workbench);
+  const std::string query = query_of_profile(workbench);
   const SaidNumber said[] = {
       {"seen",
        "seen",
@@ -164,8 +179,8 @@ void draw_timeline_tools(Ui& ui, Workbench& workbench, TimelineState& state, Rec
   take_left(bar, 12.0F);
   draw_seen(ui, workbench, state, bar);
   if (has_range) return;
-  ui.text(bar, "R: what is seen is the range; or Shift-drag",
-          {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  ui.fitting_text(bar, {"R: what is seen is the range; or Shift-drag", "R, Shift-drag: a range"},
+                  {.color = ui.theme().soft_ink});
 }
 
 void draw_timeline(Ui& ui, Workbench& workbench, const Rect& rect) {
@@ -242,6 +257,40 @@ void draw_sum_cell(Ui& ui, const TimelineState& state, const TableCell& cell) {
   }
 }
 
+// The stage that a pass made, if the run has it.
+void select_pass(Workbench& workbench, std::string_view pass) {
+  const std::span<const StageFacts> stages = workbench.run()->stages();
+  const auto found = std::ranges::find_if(
+      stages, [&](const StageFacts& stage) { return stage.record.name == pass; });
+  if (found == stages.end()) return;
+  Selection selection = workbench.selection();
+  selection.stage = static_cast<std::int32_t>(found - stages.begin());
+  workbench.select(selection);
+}
+
+// A node, a kernel or a stage is selected; what is none of these is chosen alone.
+void choose_sum(Workbench& workbench, TimelineState& state, const profiler::RangeRow& row) {
+  using profiler::GroupBy;
+  const GroupBy by = state.summed_by;
+  const PlanLinks* links = workbench.links();
+  if (row.is_call && by == GroupBy::kPass) select_pass(workbench, row.name);
+  if (row.is_call && links != nullptr && (by == GroupBy::kNode || by == GroupBy::kKernel)) {
+    const std::uint32_t call = first_calls(links->plan(), by).at(row.name);
+    workbench.select(selection_of_row(*links, workbench.selection(), call, by));
+  }
+  state.chosen.choose(row.name, row.is_call, workbench.selection().call);
+}
+
+std::optional<std::size_t> chosen_sum(TimelineState& state, const Workbench& workbench) {
+  state.chosen.follow(*workbench.run()->plan(), workbench.selection().call, state.summed_by);
+  const auto found = std::ranges::find_if(state.sum_rows, [&](std::uint32_t position) {
+    const profiler::RangeRow& row = state.sums.rows[position];
+    return state.chosen.is(row.name, row.is_call);
+  });
+  if (found == state.sum_rows.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - state.sum_rows.begin());
+}
+
 void draw_summed_time(Ui& ui, const Workbench& workbench, const TimelineState& state, Rect head) {
   const bool has_range = !workbench.selection().range.empty();
   const std::string_view what = has_range ? "range of" : "all steps,";
@@ -276,8 +325,14 @@ void draw_range_sums(Ui& ui, Workbench& workbench, TimelineState& state, const R
     return draw_empty(ui, workbench, rest, "Nothing to add up",
                       {.text = "The thread that runs the steps has no calls here."});
   }
-  table(ui, "sums", rest, {.columns = kSumColumns, .rows = state.sums.rows.size()}, state.table,
-        [&](Ui& inner, const TableCell& cell) { draw_sum_cell(inner, state, cell); });
+  const TableResponse response = table(
+      ui, "sums", rest,
+      {.columns = kSumColumns,
+       .rows = state.sums.rows.size(),
+       .chosen = chosen_sum(state, workbench)},
+      state.table, [&](Ui& inner, const TableCell& cell) { draw_sum_cell(inner, state, cell); });
+  if (!response.clicked) return;
+  choose_sum(workbench, state, state.sums.rows[state.sum_rows[*response.clicked]]);
 }
 
 namespace {
@@ -301,7 +356,7 @@ CopiedTable timeline_table(Workbench& workbench) {
 
 std::string timeline_twin(Workbench& workbench) {
   auto& state = workbench.state<TimelineState>();
-  std::string line = query_of(workbench) + fmt::format(" --by {}", name_of(state.by));
+  std::string line = query_of_profile(workbench) + fmt::format(" --by {}", name_of(state.by));
   const RunData* run = workbench.run();
   if (run == nullptr || run->events() == nullptr) return line;
   update_timeline(state, workbench);
@@ -322,7 +377,8 @@ Panel timeline_panel() {
               "has where the time of the selected range went. Curves lead from the calls whose "
               "results the selected call reads, and to those that read its own.",
           .keys =
-              "+, -: nearer, further\nLeft, Right: the call before, after\nShift-drag: a range\n"
+              "+, -: nearer, further\nLeft, Right: the call before, after\nUp, Down: the sums\n"
+              "Shift-drag: a range\n"
               "Double click: the span over the whole width",
           .draw = draw_timeline,
           .table = timeline_table,

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/panels/timeline_state.h"
@@ -24,11 +26,49 @@ Quantity quantity_of_counter(EventKind kind, double value) {
 
 bool is_shown(const CounterSeries& series) { return series.least != 0.0 || series.greatest != 0.0; }
 
-std::string range_text(const CounterSeries& series) {
-  const std::string least = text_of(quantity_of_counter(series.kind, series.least)).whole();
-  const std::string greatest = text_of(quantity_of_counter(series.kind, series.greatest)).whole();
-  return least == greatest ? least : fmt::format("{} to {}", least, greatest);
-}
+constexpr Face kRangeFace = Face::kSmallNumber;
+
+// "0.3135 to 2.1234" at the right, where there is no room for both "up to 2.1234".
+class RangeDrawer {
+ public:
+  RangeDrawer(Ui& ui, const CounterSeries& series, const std::string& query)
+      : ui_(ui), series_(series), query_(query) {}
+
+  void draw(Rect rest) const {
+    const Quantity least = quantity_of_counter(series_.kind, series_.least);
+    const Quantity greatest = quantity_of_counter(series_.kind, series_.greatest);
+    const bool is_one = text_of(least).whole() == text_of(greatest).whole();
+    const float end = width_of(greatest);
+    const bool has_both = width_of(least) + word_width(kTo) + end <= rest.width;
+    if (end + (is_one || has_both ? 0.0F : word_width(kUpTo)) > rest.width) return;
+    number("greatest", take_right(rest, end), greatest);
+    if (is_one) return;
+    word(take_right(rest, word_width(has_both ? kTo : kUpTo)), has_both ? kTo : kUpTo);
+    if (has_both) number("least", take_right(rest, width_of(least)), least);
+  }
+
+ private:
+  static constexpr std::string_view kTo = " to ";
+  static constexpr std::string_view kUpTo = "up to ";
+
+  float word_width(std::string_view word) const { return std::ceil(ui_.width(word, kRangeFace)); }
+  float width_of(const Quantity& quantity) const {
+    return word_width(text_of(quantity).whole()) + 1.0F;
+  }
+  void word(const Rect& rect, std::string_view word) const {
+    ui_.text(rect, word, {.face = kRangeFace, .color = ui_.theme().soft_ink});
+  }
+  void number(std::string_view end, const Rect& rect, const Quantity& quantity) const {
+    const std::string_view name = profiler::name_of(series_.kind);
+    ui_.number(fmt::format("counter/{}/{}", name, end), rect, quantity,
+               fmt::format("{} | /counters/{}/{}", query_, name, end),
+               {.face = kRangeFace, .color = ui_.theme().soft_ink});
+  }
+
+  Ui& ui_;
+  const CounterSeries& series_;
+  const std::string& query_;
+};
 
 void draw_series(Ui& ui, const TimelineState& state, const CounterSeries& series,
                  const Rect& rect) {
@@ -68,14 +108,11 @@ void draw_counters(Ui& ui, const TimelineState& state, const CounterArea& place)
       if (ui.canvas().visible(rect)) draw_series(ui, state, series, rect);
     }
     if (place.labels.width <= 0.0F) continue;
-    const Clip clip(ui, place.labels);
+    const Clip clip(ui, place.labels, Moves::kUpAndDown);
     const Rect label{place.labels.x + 6.0F, rect.y, place.labels.width - 12.0F, place.row_height};
     ui.text(label, profiler::name_of(series.kind), {.face = Face::kSmall, .align = Align::kRight});
-    ui.text({label.x, rect.y + place.row_height, label.width, place.row_height}, range_text(series),
-            {.face = Face::kSmallNumber,
-             .color = ui.theme().soft_ink,
-             .align = Align::kRight,
-             .fit = Fit::kEnd});
+    RangeDrawer(ui, series, place.query)
+        .draw({label.x, rect.y + place.row_height, label.width, place.row_height});
   }
 }
 

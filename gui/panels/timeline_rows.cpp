@@ -59,7 +59,8 @@ class RowsDrawer {
                   {.labels = labels_,
                    .area = area_,
                    .top = y_of_row(state_.data.rows.size()),
-                   .row_height = row_height_});
+                   .row_height = row_height_,
+                   .query = query_of_profile(workbench_)});
   }
 
  private:
@@ -111,7 +112,10 @@ class RowsDrawer {
     }
     const TimelineBox* box = response.hovered ? box_at(mouse) : nullptr;
     if (box != nullptr) ui_.tooltip(response, text_of_box(*box));
-    if (response.clicked && state_.dragged < kTimelineClick) click(box, response.double_clicked);
+    const bool is_click = response.clicked && state_.dragged < kTimelineClick;
+    if (is_click || response.right_clicked || response.middle_clicked) {
+      click(box, response.double_clicked || response.middle_clicked);
+    }
     if (ui_.region_has_keys() || response.focused) take_keys();
   }
 
@@ -120,7 +124,8 @@ class RowsDrawer {
     if (state_.dragged < kTimelineClick) return;
     if (state_.draws_range) {
       Selection selection = workbench_.selection();
-      const std::int64_t to = ns_at(mouse.x);
+      const TimeRange& whole = state_.data.whole;
+      const std::int64_t to = std::clamp(ns_at(mouse.x), whole.begin_ns, whole.end_ns);
       selection.range = {.begin_ns = std::min(state_.range_from, to),
                          .end_ns = std::max(state_.range_from, to)};
       return workbench_.select(selection);
@@ -192,6 +197,7 @@ class RowsDrawer {
         round_numbers(low, high, std::max(2, static_cast<int>(axis.width / label)));
     const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : high - low;
     const Clip clip(ui_, {axis.x, axis.y, axis.width, axis.height + area_.height});
+    const Scope scope(ui_, "axis");
     for (const double tick : ticks) {
       const float x = x_of(state_.data.whole.begin_ns + static_cast<std::int64_t>(tick));
       ui_.canvas().line({x, axis.bottom() - 4.0F}, {x, area_.bottom()},
@@ -205,7 +211,7 @@ class RowsDrawer {
 
   void draw_rows() {
     draw_labels();
-    const Clip clip(ui_, area_);
+    const Clip clip(ui_, area_, Moves::kAll);
     draw_selected_range();
     for (const TimelineBox& box : state_.frame.boxes) draw_box(box);
     draw_flows();
@@ -213,7 +219,7 @@ class RowsDrawer {
 
   void draw_labels() {
     if (labels_.width <= 0.0F) return;
-    const Clip clip(ui_, labels_);
+    const Clip clip(ui_, labels_, Moves::kUpAndDown);
     std::uint16_t thread = std::numeric_limits<std::uint16_t>::max();
     for (std::size_t i = 0; i < state_.data.rows.size(); ++i) {
       const TimelineRow& row = state_.data.rows[i];

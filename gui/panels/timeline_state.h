@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gui/data/run_data.h"
+#include "gui/panels/query/chosen_row.h"
 #include "gui/ui/table.h"
 #include "gui/ui/ui.h"
 #include "gui/views/range_statistics.h"
@@ -41,10 +42,12 @@ struct TimelineState {
   TimeRange summed = {};                     // of `sums`
   profiler::GroupBy summed_by = profiler::GroupBy::kOp;
   TableState table = {.sorted_by = 1};
+  ChosenRow chosen = {};  // of the sums
 
   std::vector<Flow> flows = {};
   std::uint32_t flows_of = kNoRow;  // the call
-  std::int64_t flows_in = 0;        // and the step
+  std::uint32_t flows_through = 0;  // the value's serial
+  std::int64_t flows_in = -1;       // the step; -1: they are not known yet
 };
 
 // The step of median length, with a margin: calls can be told apart in one step, not in thirty.
@@ -55,6 +58,8 @@ void update_timeline(TimelineState& state, Workbench& workbench);
 // The range that is selected, or else that of all whole steps.
 TimeRange summed_range(const TimelineState& state, const Workbench& workbench);
 std::int64_t shown_step(const TimelineState& state, const Workbench& workbench);
+// The command line that prints the profile of the session that is shown.
+std::string query_of_profile(Workbench& workbench);
 // Another step over the width, as the range.
 void go_to_step(TimelineState& state, Workbench& workbench, int by);
 
@@ -67,6 +72,7 @@ struct CounterArea {
   Rect area = {};  // as wide as the view of the state
   float top = 0.0F;
   float row_height = 0.0F;
+  std::string query = {};  // the command line that prints their ranges
 };
 // What was measured once a step, below each other; without what was 0 throughout.
 float counters_height(const TimelineState& state, float row_height);

@@ -125,6 +125,14 @@ bool Headless::double_click(std::string_view path) {
   return true;
 }
 
+bool Headless::right_click(std::string_view path) {
+  const Item* item = reachable(path);
+  if (item == nullptr) return false;
+  press(*item, MouseButton::kRight);
+  step();
+  return true;
+}
+
 bool Headless::hover(std::string_view path) {
   const Item* item = reachable(path);
   if (item == nullptr) return false;
@@ -135,20 +143,34 @@ bool Headless::hover(std::string_view path) {
   return true;
 }
 
-bool Headless::drag(std::string_view path, Point by) {
+void Headless::drag_from(Point from, Point to, const Chord& modifiers) {
   using Kind = InputEvent::Kind;
-  const Item* item = reachable(path);
-  if (item == nullptr) return false;
   seconds_ += 1.0;
-  const Point from = item->seen.center();
-  const Point to = from + by;
   app_.input().push({.kind = Kind::kMove, .at = from});
-  app_.input().push({.kind = Kind::kPress, .at = from});
+  app_.input().push({.kind = Kind::kPress, .at = from, .chord = modifiers});
   step();
   app_.input().push({.kind = Kind::kMove, .at = to});
   step();
   app_.input().push({.kind = Kind::kRelease, .at = to});
   step();
+}
+
+bool Headless::drag(std::string_view path, Point by) {
+  const Item* item = reachable(path);
+  if (item == nullptr) return false;
+  const Point from = item->seen.center();
+  drag_from(from, from + by, {});
+  return true;
+}
+
+bool Headless::drag_within(std::string_view path, Point from, Point to, const Chord& modifiers) {
+  const Item* item = reachable(path);
+  if (item == nullptr) return false;
+  const Rect seen = item->seen;
+  const auto at = [&](Point shares) {
+    return Point{seen.x + shares.x * seen.width, seen.y + shares.y * seen.height};
+  };
+  drag_from(at(from), at(to), modifiers);
   return true;
 }
 

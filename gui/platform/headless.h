@@ -34,14 +34,19 @@ class Headless {
 
   // Frames of 1/60 s; at least one, and all input is taken.
   void step(int frames = 1);
+  // One frame alone, which takes as much of the input as a frame does.
+  void frame() { draw(false); }
   // Steps until nothing changes any more: glyphs of names that were not known are in.
   void settle();
 
   // By paths of items. False where there is none of this path, or it cannot be used.
   bool click(std::string_view path);
   bool double_click(std::string_view path);
+  bool right_click(std::string_view path);
   bool hover(std::string_view path);
   bool drag(std::string_view path, Point by);
+  // Within what is seen of it: from and to are shares of that.
+  bool drag_within(std::string_view path, Point from, Point to, const Chord& modifiers = {});
   bool wheel(std::string_view path, float turns);
   void key(std::string_view chord);  // "Ctrl+P", "F4", "z"
   void type(std::string_view text);
@@ -52,6 +57,7 @@ class Headless {
  private:
   const Item* reachable(std::string_view path);
   void press(const Item& item, MouseButton button);
+  void drag_from(Point from, Point to, const Chord& modifiers);
   void draw(bool as_picture);
 
   Fonts fonts_;

@@ -197,9 +197,10 @@ class Window {
       dirty_ = std::max(dirty_, 1);
       return;
     }
-    if (app_.workbench().under_way) {
+    if (app_.workbench().under_way || app_.workbench().moves) {
       // Less often where nobody has done anything for a while.
-      const bool is_watched = glfwGetTime() - last_input_ < kWatchedSeconds;
+      const bool is_watched =
+          app_.workbench().moves || glfwGetTime() - last_input_ < kWatchedSeconds;
       glfwWaitEventsTimeout(is_watched ? 1.0 / 30.0 : 1.0 / 8.0);
       dirty_ = std::max(dirty_, 1);
       return;

@@ -13,6 +13,15 @@ std::string place_of(const Item& item) {
                      item.label, item.rect.x, item.rect.y, item.rect.width, item.rect.height);
 }
 
+// Whether a part of its text lies beyond its place, or where no moving brings it into view.
+bool is_cut(const Item& item) {
+  if (item.text.empty()) return false;
+  const Rect& across = item.moves == Moves::kAll ? item.rect : item.seen;
+  const Rect& down = item.moves == Moves::kNothing ? item.seen : item.rect;
+  return item.text.x < across.x - 0.5F || item.text.right() > across.right() + 0.5F ||
+         item.text.y < down.y - kBlankOfLine || item.text.bottom() > down.bottom() + kBlankOfLine;
+}
+
 }  // namespace
 
 std::string_view name_of(ItemKind kind) {
@@ -39,7 +48,7 @@ std::vector<std::string> faults_of(const ItemRegistry& registry) {
   std::vector<std::string> faults;
   for (const Item& item : registry.items()) {
     if (item.seen.empty()) continue;
-    if (!item.fits) faults.push_back("clipped: " + place_of(item));
+    if (!item.fits || is_cut(item)) faults.push_back("clipped: " + place_of(item));
     if (is_control(item.kind) &&
         std::min(item.rect.width, item.rect.height) < kLeastControl - 0.01F) {
       faults.push_back("too small: " + place_of(item));

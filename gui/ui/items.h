@@ -28,6 +28,9 @@ enum class ItemKind : std::uint8_t {
 };
 std::string_view name_of(ItemKind kind);
 
+// What the user can move below a clip: a text that the clip cuts is seen whole once it is moved.
+enum class Moves : std::uint8_t { kNothing, kUpAndDown, kAll };
+
 // What is clicked, in whatever way: it must be large enough.
 constexpr bool is_control(ItemKind kind) { return kind < ItemKind::kArea; }
 
@@ -38,10 +41,12 @@ struct Item {
   std::string value = {};  // of what has one: "on", "12.5 ms"
   Rect rect = {};
   Rect seen = {};  // of it, within its clip
+  Rect text = {};  // of a label or number: where it was drawn
+  Moves moves = Moves::kNothing;
   bool enabled = true;
   bool focusable = false;
   int layer = 0;
-  bool fits = true;  // the whole label was drawn; of names that may be shortened always
+  bool fits = true;  // the label is no wider than its place; of names that are shortened always
   Color ink = {};
   Color paper = {};
   // Of numbers: where the panel's twin has the same, as a JSON pointer ("/rows/12/ms") or a sum of
@@ -70,8 +75,9 @@ class ItemRegistry {
   std::vector<Item> items_;
 };
 
-// What is wrong with a frame: labels cut off, controls that are too small, ink that is hard to
-// read. A line each.
+// What is wrong with a frame: labels that are too wide, or cut by their row or their clip, controls
+// that are too small, ink that is hard to read. A line each.
+inline constexpr float kBlankOfLine = 1.5F;    // above and below the letters of a line
 inline constexpr float kLeastControl = 20.0F;  // logical pixels
 inline constexpr double kLeastContrast = 4.5;
 std::vector<std::string> faults_of(const ItemRegistry& registry);

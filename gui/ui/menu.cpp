@@ -98,7 +98,7 @@ void draw_menu(Ui& ui, const std::string& path, const std::vector<MenuItem>& ite
     scroll_to(ui, kScrolledRows, top, top + row_height, inside.height);
   }
   const Scrolled view = scrolled(ui, kScrolledRows, inside, all_rows);
-  const Clip clip(ui, view.view);
+  const Clip clip(ui, view.view, Moves::kUpAndDown);
   Rect rest{view.view.x, view.view.y - view.offset, view.view.width, all_rows};
   int chosen = -1;
   for (std::size_t i = 0; i < items.size(); ++i) {

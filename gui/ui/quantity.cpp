@@ -19,6 +19,11 @@ constexpr Step kByteSteps[] = {{1.0, "B"},
                                {1048576.0, "MiB"},
                                {1073741824.0, "GiB"},
                                {1099511627776.0, "TiB"}};
+constexpr Step kByteCallSteps[] = {{1.0, "B·calls"},
+                                   {1024.0, "KiB·calls"},
+                                   {1048576.0, "MiB·calls"},
+                                   {1073741824.0, "GiB·calls"},
+                                   {1099511627776.0, "TiB·calls"}};
 constexpr Step kFlopSteps[] = {{1.0, "FLOP"},  {1e3, "kFLOP"},  {1e6, "MFLOP"},
                                {1e9, "GFLOP"}, {1e12, "TFLOP"}, {1e15, "PFLOP"}};
 constexpr Step kNanosecondSteps[] = {{1.0, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}};
@@ -55,6 +60,8 @@ Style style_of(Unit unit) {
       return {kSecondSteps, 2};
     case Unit::kBytes:
       return {kByteSteps, 1};
+    case Unit::kByteCalls:
+      return {kByteCallSteps, 1};
     case Unit::kMegabytes:
       return {kMegabyteSteps, 2};
     case Unit::kMegaflops:

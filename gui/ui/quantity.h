@@ -17,6 +17,7 @@ enum class Unit : std::uint8_t {
   kNanoseconds,   // as ms, s or µs, whichever reads best
   kSeconds,       // as kNanoseconds
   kBytes,         // 1.5 MiB
+  kByteCalls,     // bytes times calls that they wait: 1.5 MiB·calls
   kMegabytes,     // of 10^6, whatever their number: for columns
   kFlops,         // 12.3 MFLOP
   kMegaflops,     // as kMegabytes

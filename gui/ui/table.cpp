@@ -13,6 +13,7 @@ constexpr float kCellPadding = 8.0F;
 constexpr float kLeastFlexible = 120.0F;
 constexpr float kLeastColumn = 40.0F;
 constexpr float kArrow = 12.0F;
+constexpr std::string_view kStop = "keys";  // of Tab: all rows
 
 struct PlacedColumn {
   std::size_t column = 0;
@@ -70,7 +71,10 @@ class Table {
   }
 
   void keys(float view_height) {
-    if (!ui_.region_has_keys() || look_.rows == 0) return;
+    const bool is_focused = ui_.memory().focus == ui_.path_of(kStop);
+    if (is_focused && !state_.had_focus) ui_.take_region();
+    state_.had_focus = is_focused;
+    if (!ui_.region_has_keys() || look_.rows == 0 || (look_.yields && !is_focused)) return;
     const auto page = std::max<std::ptrdiff_t>(
         1, static_cast<std::ptrdiff_t>(view_height / ui_.row_height()) - 1);
     const auto last = static_cast<std::ptrdiff_t>(look_.rows) - 1;
@@ -91,7 +95,7 @@ class Table {
   void rows(const Rect& view, float offset, const std::vector<PlacedColumn>& columns,
             const std::function<void(Ui&, const TableCell&)>& draw) {
     const float height = ui_.row_height();
-    const Clip clip(ui_, view);
+    const Clip clip(ui_, view, Moves::kUpAndDown);
     const Scope scope(ui_, "row");
     const auto first = static_cast<std::size_t>(std::max(0.0F, std::floor(offset / height)));
     for (std::size_t i = first; i < look_.rows; ++i) {
@@ -99,6 +103,24 @@ class Table {
       if (row.y >= view.bottom()) break;
       draw_row(i, row, columns, draw);
     }
+  }
+
+  // The item that Tab comes to. It leaves the mouse to the rows, and has the focus when one of them
+  // is clicked.
+  void stop(const Rect& view) {
+    if (look_.rows == 0) return;
+    const std::string path = ui_.path_of(kStop);
+    ui_.items().add({.path = path,
+                     .kind = ItemKind::kArea,
+                     .rect = view,
+                     .seen = view.intersected(ui_.canvas().clip()),
+                     .focusable = true,
+                     .layer = ui_.layer(),
+                     .ink = ui_.paper(),
+                     .paper = ui_.paper()});
+    if (is_pressed_) ui_.memory().focus = path;
+    if (ui_.memory().focus != path) return;
+    ui_.canvas().outline(view.inset(1.0F), {.color = ui_.theme().accent, .width = 1.5F}, 3.0F);
   }
 
   TableResponse response;
@@ -167,18 +189,24 @@ class Table {
       const Rect place{column.x, row.y, column.width, row.height};
       draw(ui_, {.row = i, .column = column.column, .rect = place.inset(kCellPadding, 0.0F)});
     }
-    if (pressed.clicked) response.clicked = i;
+    if (pressed.clicked || pressed.right_clicked) response.clicked = i;
+    is_pressed_ = is_pressed_ || pressed.clicked;
     if (pressed.double_clicked) response.activated = i;
-    if (pressed.right_clicked) response.right_clicked = i;
     if (pressed.hovered) response.hovered = i;
   }
 
   Ui& ui_;
   const TableLook& look_;
   TableState& state_;
+  bool is_pressed_ = false;  // a row, by the mouse
 };
 
 }  // namespace
+
+bool has_focus(Ui& ui, std::string_view table) {
+  const Scope scope(ui, table);
+  return ui.memory().focus == ui.path_of(kStop);
+}
 
 TableResponse table(Ui& ui, std::string_view name, const Rect& rect, const TableLook& look,
                     TableState& state, const std::function<void(Ui&, const TableCell&)>& draw) {
@@ -202,6 +230,7 @@ TableResponse table(Ui& ui, std::string_view name, const Rect& rect, const Table
       placed(ui, {rect.x, rect.y, view.view.width, rect.height}, look, state);
   parts.head(head, columns);
   parts.rows(view.view, view.offset, columns, draw);
+  parts.stop(view.view);
   return parts.response;
 }
 

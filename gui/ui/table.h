@@ -1,4 +1,5 @@
-// Tables of any length: what is seen of them is drawn, sorted by their heads, walked by arrows.
+// Tables of any length: what is seen of them is drawn, sorted by their heads, walked by arrows. Tab
+// comes to the rows as to one item, as does a click on one of them.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,7 @@ struct TableState {
   std::size_t sorted_by = 0;
   bool descending = true;
   std::vector<float> widths = {};  // by column, once somebody drags them
+  bool had_focus = false;          // in the frame before
 };
 
 struct TableLook {
@@ -33,13 +35,13 @@ struct TableLook {
   std::size_t rows = 0;
   std::optional<std::size_t> chosen = {};  // row
   bool scrolls_to_chosen = false;          // in this frame
+  bool yields = false;                     // keys are another one's, unless it has the focus
 };
 
 struct TableResponse {
   bool sorted = false;                        // the state says how
-  std::optional<std::size_t> clicked = {};    // also by arrows
+  std::optional<std::size_t> clicked = {};    // with either button, or by arrows
   std::optional<std::size_t> activated = {};  // double-clicked, or Enter
-  std::optional<std::size_t> right_clicked = {};
   std::optional<std::size_t> hovered = {};
 };
 
@@ -48,6 +50,9 @@ struct TableCell {
   std::size_t column = 0;
   Rect rect = {};
 };
+
+// Whether the rows of the table of this name, in the scope of now, have the focus.
+bool has_focus(Ui& ui, std::string_view table);
 
 // Columns that find no place are left out, the last ones first.
 TableResponse table(Ui& ui, std::string_view name, const Rect& rect, const TableLook& look,

@@ -117,18 +117,18 @@ void draw_text(Ui& ui, const Rect& inside, const std::string& text, const TextCu
   const float shift = std::max(0.0F, at - inside.width + 2.0F);
   const float line = ui.line_height();
   const float top = inside.y + (inside.height - line) / 2.0F;
-  const Clip clip(ui, inside);
+  const Clip clip(ui, inside, Moves::kAll);
   if (cursor != nullptr && cursor->at != cursor->anchor) {
     const float other = ui.width(all.substr(0, cursor->anchor));
     ui.canvas().fill({inside.x - shift + std::min(at, other), top, std::abs(at - other), line},
                      ui.theme().selected);
   }
-  const Rect place{inside.x - shift, inside.y, std::max(inside.width, ui.width(text)) + shift,
-                   inside.height};
   if (text.empty()) {
-    ui.text(place, hint, {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+    ui.fitting_text(inside, {hint, hint.substr(0, hint.find(':'))}, {.color = ui.theme().soft_ink});
   } else {
-    ui.text(place, text);
+    ui.text(
+        {inside.x - shift, inside.y, std::max(inside.width, ui.width(text)) + shift, inside.height},
+        text);
   }
   if (cursor != nullptr) {
     ui.canvas().fill({inside.x - shift + at, top, 1.5F, line}, ui.theme().accent);

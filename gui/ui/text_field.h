@@ -9,7 +9,8 @@
 namespace trainscope::gui {
 
 struct FieldLook {
-  std::string_view hint = {};  // shown while it is empty
+  // Shown while it is empty, where there is room; else what is before its ":".
+  std::string_view hint = {};
   std::string_view tooltip = {};
   bool takes_focus = false;  // in this frame
   bool is_wrong = false;     // what it holds is not understood

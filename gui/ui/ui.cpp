@@ -98,10 +98,20 @@ void Ui::text(const Rect& rect, std::string_view text, const TextLook& look) {
           .label = std::string(text),
           .rect = rect,
           .seen = rect.intersected(canvas_.clip()),
+          .text = {at.x, at.y, width, height.line_height},
+          .moves = moves_,
           .layer = layer_,
           .fits = fits || look.fit != Fit::kWhole,
           .ink = ink,
           .paper = paper_});
+}
+
+void Ui::fitting_text(const Rect& rect, std::initializer_list<std::string_view> texts,
+                      const TextLook& look) {
+  if (rect.height < line_height(look.face) - kBlankOfLine) return;
+  for (const std::string_view text : texts) {
+    if (width(text, look.face) <= rect.width) return this->text(rect, text, look);
+  }
 }
 
 float Ui::paragraph(const Rect& rect, std::string_view text, const TextLook& look) {
@@ -174,6 +184,8 @@ void Ui::number(std::string_view name, const Rect& rect, const Quantity& quantit
           .value = value,
           .rect = rect,
           .seen = rect.intersected(canvas_.clip()),
+          .text = {left, top, width, height.line_height},
+          .moves = moves_,
           .layer = layer_,
           .fits = width <= rect.width + 0.5F,
           .ink = drawn.unit.empty() ? ink : look.color.value_or(theme_.soft_ink),
@@ -342,6 +354,16 @@ Scope::Scope(Ui& ui, std::string_view name) : ui_(ui), size_(ui.scope_.size()) {
   ui_.scope_ += name;
 }
 
+Clip::Clip(Ui& ui, const Rect& rect, Moves moves) : ui_(ui), before_(ui.moves_) {
+  ui_.canvas_.push_clip(rect);
+  ui_.moves_ = std::max(before_, moves);
+}
+
+Clip::~Clip() {
+  ui_.canvas_.pop_clip();
+  ui_.moves_ = before_;
+}
+
 Surface::Surface(Ui& ui, const Rect& rect, Color color, float radius)
     : ui_(ui), before_(ui.paper_) {
   ui_.canvas_.fill(rect, color, radius);
@@ -352,9 +374,9 @@ Region::Region(Ui& ui, std::string_view name, const Rect& rect, int layer)
     : ui_(ui), before_(std::exchange(ui.region_, std::string(name))), layer_before_(ui.layer_) {
   ui_.layer_ = layer;
   if (layer > kPanelLayer) ui_.cover(rect);
-  const Input& input = ui_.input_;
-  const bool pressed = input.is_pressed(MouseButton::kLeft) && rect.contains(input.mouse);
-  if (pressed && ui_.reaches(input.mouse)) ui_.memory_.region = ui_.region_;
+  const bool pressed =
+      ui.is_pressed_in(rect, MouseButton::kLeft) || ui.is_pressed_in(rect, MouseButton::kRight);
+  if (pressed) ui_.memory_.region = ui_.region_;
 }
 
 Region::~Region() {

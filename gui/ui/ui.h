@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -118,6 +119,10 @@ class Ui {
 
   // Draws text in the middle of the rectangle's height.
   void text(const Rect& rect, std::string_view text, const TextLook& look = {});
+  // The first of these that the rectangle has room for, or nothing: our own words, where the place
+  // may be too small for them.
+  void fitting_text(const Rect& rect, std::initializer_list<std::string_view> texts,
+                    const TextLook& look = {});
   // Lines no wider than the rectangle; returns the height that they take. Beyond the rectangle's
   // bottom nothing is drawn: our own words (kWhole) must fit, others end in an ellipsis there.
   float paragraph(const Rect& rect, std::string_view text, const TextLook& look = {});
@@ -131,6 +136,11 @@ class Ui {
   Response hit(std::string_view name, const Rect& rect, const HitLook& look);
   // Shown near the mouse after a moment, when the last item is hovered.
   void tooltip(const Response& response, std::string_view text);
+
+  // Whether the button went down within the rectangle, and nothing lies over it there.
+  bool is_pressed_in(const Rect& rect, MouseButton button) const {
+    return input_.is_pressed(button) && rect.contains(input_.mouse) && reaches(input_.mouse);
+  }
 
   // The chord of this frame, if it is this one, and nobody had it yet. Printable keys without Ctrl
   // and Alt are typed text, and nobody's while a text field is edited.
@@ -149,6 +159,10 @@ class Ui {
   bool region_has_keys() const {
     return memory_.region == region_ && memory_.open_popup.empty() &&
            (!has_modal_ || layer_ >= kModalLayer);
+  }
+  // It has the keys from now on.
+  void take_region() {
+    if (!region_.empty()) memory_.region = region_;
   }
   void set_modal(bool is_open) { has_modal_ = is_open; }
   bool edits_text() const { return !memory_.cursor.path.empty(); }
@@ -175,6 +189,7 @@ class Ui {
   std::string scope_;
   std::string region_;
   Color paper_;
+  Moves moves_ = Moves::kNothing;
   int layer_ = kPanelLayer;
   bool has_modal_ = false;
   int labels_ = 0;  // so far, for their paths
@@ -204,13 +219,14 @@ class Scope {
 
 class Clip {
  public:
-  Clip(Ui& ui, const Rect& rect) : ui_(ui) { ui_.canvas_.push_clip(rect); }
-  ~Clip() { ui_.canvas_.pop_clip(); }
+  Clip(Ui& ui, const Rect& rect, Moves moves = Moves::kNothing);
+  ~Clip();
   Clip(const Clip&) = delete;
   Clip& operator=(const Clip&) = delete;
 
  private:
   Ui& ui_;
+  Moves before_;
 };
 
 // Fills a rectangle, and is the paper of what is drawn within.

@@ -14,24 +14,39 @@ namespace trainscope::gui {
 
 enum class InspectionKind : std::uint8_t {
   kHeading,
-  kText,   // label and text
-  kBytes,  // label and number, and so on by unit
+  kText,  // label and text
+  kLink,  // to what `target` names
+  kNote,  // a sentence
+  // Label and number, by what it is the number of.
   kFlops,
-  kMilliseconds,
+  kBytesRead,
+  kBytesWritten,
+  kWorkspace,
+  kValueBytes,
+  kBuffer,
+  kOffset,
+  kBufferBytes,
+  kBirth,
+  kDeath,
+  kLife,
+  kCall,
+  kCallCount,
+  kTime,
   kShare,
   kGigaflops,
   kGigabytes,
-  kCount,
-  kLink,  // to what `target` names
-  kNote,  // a sentence
+  kRoof,
 };
+constexpr bool is_number(InspectionKind kind) { return kind >= InspectionKind::kFlops; }
+// What a number is, with its unit, in a sentence; empty: the kind is no number.
+std::string_view meaning_of(InspectionKind kind);
 
 struct InspectionRow {
   InspectionKind kind = InspectionKind::kText;
   std::string label = {};
   std::string text = {};    // of kText, kLink and kNote
   std::string detail = {};  // of kLink: type and bytes
-  std::string target = {};  // of kLink: "value:NAME"
+  std::string target = {};  // of kLink: "value:NAME"; empty: it leads nowhere
   bool is_wide = false;     // of kLink: its list has no labels
   double number = 0.0;
   // Where a command line prints the same number: "ARGUMENTS | POINTER", both of `trainscope`; {run}
@@ -43,6 +58,7 @@ struct Inspection {
   std::string what =
       {};  // "node", "tensor", "buffer", "kernel", "ONNX node"; empty: nothing is selected
   std::string name = {};
+  std::string stage = {};  // the label of the one that has the node; empty: the plan has it
   std::vector<InspectionRow> rows = {};
 };
 

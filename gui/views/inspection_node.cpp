@@ -3,47 +3,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/ir/graph.h"
-#include "gui/views/graph/node_values.h"
+#include "gui/views/inspection_history.h"
 #include "gui/views/inspection_rows.h"
+#include "gui/views/inspection_stage.h"
 #include "profiler/advise/reasons.h"
 #include "profiler/analysis/breakdown.h"
 
 namespace trainscope::gui {
 namespace {
 
-const Node* node_of(const Graph* graph, std::uint32_t serial) {
-  if (graph == nullptr) return nullptr;
-  for (const NodeId id : graph->order()) {
-    const Node& node = graph->node(id);
-    if (static_cast<std::uint32_t>(node.serial) == serial) return &node;
-  }
-  return nullptr;
-}
-
-// Operands of all of its calls, each value once, below a heading: names and shapes are long.
-void add_operands(InspectionBuilder& rows, std::string_view heading,
-                  std::span<const std::uint32_t> calls, RowRange PlanCall::*which) {
-  const PlanView& plan = rows.links->plan();
-  std::vector<std::uint32_t> seen;
-  for (const std::uint32_t call : calls) {
-    for (const PlanOperand& operand : rows_of(plan.operands, plan.calls[call].*which)) {
-      if (operand.value == kNoRow || std::ranges::find(seen, operand.value) != seen.end()) continue;
-      if (seen.empty()) rows.heading(std::string(heading));
-      seen.push_back(operand.value);
-      rows.value_link({}, plan.values[operand.value]);
-    }
-  }
+// Below a heading: names and shapes are long.
+void add_values(InspectionBuilder& rows, std::string_view heading,
+                std::span<const std::uint32_t> values) {
+  if (values.empty()) return;
+  rows.heading(std::string(heading));
+  for (const std::uint32_t value : values) rows.value_link({}, rows.links->plan().values[value]);
 }
 
 void add_provenance(InspectionBuilder& rows, const PlanNode& node) {
   const PlanView& plan = rows.links->plan();
   rows.heading("Where it comes from");
-  std::string label = "stems from";
+  std::vector<std::string_view> sources;
   for (const TextId source : rows_of(plan.names, node.sources)) {
-    rows.text(std::exchange(label, std::string()), std::string(plan.text(source)));
+    sources.push_back(plan.text(source));
   }
+  add_sources(rows, sources);
   if (node.backward_of != 0) {
     const std::uint32_t forward = rows.links->node_of_serial(node.backward_of);
     if (forward != kNoRow) rows.node_link("gradient of", plan.nodes[forward]);
@@ -51,14 +41,18 @@ void add_provenance(InspectionBuilder& rows, const PlanNode& node) {
   if (node.rematerialized_of != kNoRow) {
     rows.node_link("computes again", plan.nodes[node.rematerialized_of]);
   }
-  const StageHistory* history = rows.run.history();
-  if (history == nullptr) return;
-  // What became of its first source, to the last stage.
-  const std::span<const TextId> sources = rows_of(plan.names, node.sources);
-  if (sources.empty()) return;
-  const Fate* fate = rows.run.node_fate(plan.text(sources[0]));
-  if (fate == nullptr) return;
-  rows.note(fmt::format("{}: {}", fate->thing.name, reason_of(history->history(), *fate)));
+}
+
+// The plan does not have them.
+void add_attributes(InspectionBuilder& rows, const std::optional<StageNode>& at) {
+  if (!at) {
+    rows.text("attributes", "not known: no stage that can be read has the node");
+    return;
+  }
+  const std::span<const StageFacts> stages = rows.run.stages();
+  if (at->stage + 1 < stages.size()) rows.text("in the stage", stages[at->stage].label);
+  const std::string attributes = attributes_text(at->node->attributes);
+  rows.text("attributes", attributes.empty() ? "none" : attributes);
 }
 
 // Where the calls of a node are printed, by one of them.
@@ -80,7 +74,8 @@ void add_kernels(InspectionBuilder& rows, std::span<const std::uint32_t> calls) 
       rows.text("not", fmt::format("{}: {}", plan.text(other.kernel), plan.text(other.reason)));
     }
     if (call.workspace_bytes > 0) {
-      rows.number(InspectionKind::kBytes, "workspace", static_cast<double>(call.workspace_bytes),
+      rows.number(InspectionKind::kWorkspace, "workspace",
+                  static_cast<double>(call.workspace_bytes),
                   calls_fact(calls[0]) + fmt::format("calls/{}/workspace_bytes", i));
     }
   }
@@ -105,30 +100,48 @@ void add_reason(InspectionBuilder& rows, const PlanCall& call, const profiler::B
 
 // Of its calls alone: an ONNX node's row may have those of its gradient too.
 void add_times(InspectionBuilder& rows, std::span<const std::uint32_t> calls) {
-  const profiler::StepTimes* times = rows.run.times();
-  if (times == nullptr || times->steps.empty()) return;
+  const CallTable* of_calls = rows.run.calls_by(profiler::GroupBy::kCall);
+  if (of_calls == nullptr || of_calls->table.steps == 0) return;
   const PlanView& plan = rows.links->plan();
-  profiler::Breakdown table =
-      profiler::breakdown(*times, plan, profiler::GroupBy::kCall, {.machine = rows.run.machine()});
+  const profiler::Breakdown& table = of_calls->table;
   rows.heading("Time");
   for (const std::uint32_t id : calls) {
-    const std::string name = profiler::group_name(plan, id, profiler::GroupBy::kCall);
-    for (const profiler::BreakdownRow& row : table.rows) {
-      if (row.name != name) continue;
-      const std::string fact = fmt::format("query {{run}} 'call=={}' --by call | /rows/0/", id);
-      rows.text("call", std::to_string(id));
-      rows.number(InspectionKind::kMilliseconds, "of a step", table.ms(row.ns), fact + "ms");
-      rows.number(InspectionKind::kShare, "share", table.share(row), fact + "share");
-      if (row.flops > 0.0) {
-        rows.number(InspectionKind::kGigaflops, "does", row.gflops(), fact + "gflops");
-      }
-      rows.number(InspectionKind::kGigabytes, "moves", row.gbs(), fact + "gbs");
-      if (row.roof_ns > 0.0) {
-        rows.number(InspectionKind::kShare, "of its roof", row.roof(), fact + "roof");
-      }
-      add_reason(rows, plan.calls[id], row);
+    const profiler::BreakdownRow* row =
+        of_calls->find(profiler::group_name(plan, id, profiler::GroupBy::kCall));
+    if (row == nullptr) continue;
+    const std::string fact = fmt::format("query {{run}} 'call=={}' --by call | /rows/0/", id);
+    rows.number(InspectionKind::kCall, "call", id,
+                fmt::format("inspect {{run}} --calls | /calls/{}/id", id));
+    rows.number(InspectionKind::kTime, "of a step", table.ms(row->ns), fact + "ms");
+    rows.number(InspectionKind::kShare, "share", table.share(*row), fact + "share");
+    if (row->flops > 0.0) {
+      rows.number(InspectionKind::kGigaflops, "does", row->gflops(), fact + "gflops");
     }
+    rows.number(InspectionKind::kGigabytes, "moves", row->gbs(), fact + "gbs");
+    if (row->roof_ns > 0.0) {
+      rows.number(InspectionKind::kRoof, "of its roof", row->roof(), fact + "roof");
+    }
+    add_reason(rows, plan.calls[id], *row);
   }
+}
+
+// Of all its calls in a step.
+void add_work(InspectionBuilder& rows, std::span<const std::uint32_t> calls) {
+  const PlanView& plan = rows.links->plan();
+  double flops = 0.0;
+  double read = 0.0;
+  double written = 0.0;
+  for (const std::uint32_t call : calls) {
+    flops += static_cast<double>(plan.calls[call].flops);
+    read += static_cast<double>(plan.calls[call].bytes_read);
+    written += static_cast<double>(plan.calls[call].bytes_written);
+  }
+  const std::string fact = calls_fact(calls[0]);
+  rows.number(InspectionKind::kFlops, "FLOPs", flops, fact + "flops");
+  rows.number(InspectionKind::kBytesRead, "reads", read, fact + "bytes_read");
+  rows.number(InspectionKind::kBytesWritten, "writes", written, fact + "bytes_written");
+  add_times(rows, calls);
+  add_kernels(rows, calls);
 }
 
 }  // namespace
@@ -141,29 +154,22 @@ void inspect_node(InspectionBuilder& rows, const Selection& selection) {
   rows.text("op", std::string(plan.text(node.op)));
   rows.text("phase", std::string(name_of(node.phase)));
   rows.text("made by", std::string(plan.text(node.pass)));
-  const std::size_t stages = rows.run.stages().size();
-  const Node* in_graph = stages == 0 ? nullptr : node_of(rows.run.graph(stages - 1), node.serial);
-  if (in_graph != nullptr) rows.text("attributes", attributes_text(in_graph->attributes));
-  double flops = 0.0;
-  double read = 0.0;
-  double written = 0.0;
-  for (const std::uint32_t call : calls) {
-    flops += static_cast<double>(plan.calls[call].flops);
-    read += static_cast<double>(plan.calls[call].bytes_read);
-    written += static_cast<double>(plan.calls[call].bytes_written);
+  const auto at = find_stage_node(rows.run, selection.stage, node.serial);
+  add_attributes(rows, at);
+  if (calls.empty()) {
+    const bool is_view = std::ranges::any_of(rows.links->outputs_of_node(id), [&](auto value) {
+      return plan.values[value].view_of != kNoRow;
+    });
+    rows.note(is_view ? "No kernel runs: its result has the bytes of its input."
+                      : "No call of the step computes it.");
+  } else {
+    add_work(rows, calls);
   }
-  const std::string fact = calls.empty() ? "" : calls_fact(calls[0]);
-  const auto at = [&](std::string_view key) {
-    return fact.empty() ? fact : fact + std::string(key);
-  };
-  rows.number(InspectionKind::kFlops, "FLOPs", flops, at("flops"));
-  rows.number(InspectionKind::kBytes, "reads", read, at("bytes_read"));
-  rows.number(InspectionKind::kBytes, "writes", written, at("bytes_written"));
-  add_times(rows, calls);
-  add_kernels(rows, calls);
-  add_operands(rows, "Reads", calls, &PlanCall::inputs);
-  add_operands(rows, "Writes", calls, &PlanCall::outputs);
+  add_values(rows, "Reads", rows.links->inputs_of_node(id));
+  add_values(rows, "Writes", rows.links->outputs_of_node(id));
+  if (at) add_stage_operands(rows, *at);
   add_provenance(rows, node);
+  add_history(rows, "What the passes did to it", node.serial, rows.run.stages().size());
 }
 
 }  // namespace trainscope::gui

@@ -1,8 +1,12 @@
 // Rows of an inspection, one by one.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/core/text.h"
 #include "gui/views/inspection.h"
@@ -39,6 +43,10 @@ class InspectionBuilder {
   }
   void value_link(std::string label, const PlanValue& value);
   void node_link(std::string label, const PlanNode& node);
+  // To nodes of the plan, the first with the label; of many the first.
+  void node_links(std::string label, std::span<const std::uint32_t> nodes);
+  // Of calls, each once.
+  std::vector<std::uint32_t> nodes_of(std::span<const std::uint32_t> calls) const;
 
   RunData& run;
   const PlanLinks* links;  // null: there is no plan

@@ -45,16 +45,6 @@ std::uint32_t first_call_of(const PlanView& plan, const profiler::BreakdownRow& 
   return kNoRow;
 }
 
-std::optional<std::size_t> row_of_call(const PlanView& plan, const KernelRows& rows,
-                                       profiler::GroupBy by, std::uint32_t call) {
-  if (call >= plan.calls.size()) return std::nullopt;
-  const std::string name = profiler::group_name(plan, call, by);
-  const auto found = std::ranges::find_if(
-      rows.table.rows, [&](const auto& row) { return row.is_call && row.name == name; });
-  if (found == rows.table.rows.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - rows.table.rows.begin());
-}
-
 Selection selection_of_row(const PlanLinks& links, const Selection& from, std::uint32_t call,
                            profiler::GroupBy by) {
   const PlanView& plan = links.plan();

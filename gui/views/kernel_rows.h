@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -45,9 +44,6 @@ std::uint32_t first_call_of(const PlanView& plan, const profiler::BreakdownRow& 
 // What a row stands for, by the first of its calls: a call, a kernel, or else the call's node.
 Selection selection_of_row(const PlanLinks& links, const Selection& from, std::uint32_t call,
                            profiler::GroupBy by);
-// The row that has the selected call; none where nothing of it is selected.
-std::optional<std::size_t> row_of_call(const PlanView& plan, const KernelRows& rows,
-                                       profiler::GroupBy by, std::uint32_t call);
 
 // "node": as `query --by` names it.
 std::string_view name_of(profiler::GroupBy by);

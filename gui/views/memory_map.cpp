@@ -2,6 +2,7 @@
 #include "gui/views/memory_map.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 
@@ -96,21 +97,45 @@ MemoryRange kept_within(const MemoryMap& map, MemoryRange range) {
   return range;
 }
 
+// Times first, then bytes.
+struct RangePlace {
+  std::array<double, 2> size = {};
+  std::array<double, 2> point = {};   // that is to be
+  std::array<double, 2> shares = {};  // ... at these shares of the range
+};
+
+// Of a size that can be read, and within the map.
+MemoryRange range_at(const MemoryMap& map, const RangePlace& place) {
+  const MemoryRange whole = whole_range(map);
+  const double times = std::clamp(place.size[0], std::min(4.0, whole.last_time), whole.last_time);
+  const double bytes = std::clamp(place.size[1], std::min(256.0, whole.last_byte), whole.last_byte);
+  const double first_time = place.point[0] - place.shares[0] * times;
+  const double first_byte = place.point[1] - place.shares[1] * bytes;
+  return kept_within(map, {.first_time = first_time,
+                           .last_time = first_time + times,
+                           .first_byte = first_byte,
+                           .last_byte = first_byte + bytes});
+}
+
 }  // namespace
 
 MemoryRange zoomed(const MemoryMap& map, const MemoryRange& range, double factor, double x,
                    double y) {
-  const MemoryRange whole = whole_range(map);
-  const double times = std::clamp((range.last_time - range.first_time) * factor,
-                                  std::min(4.0, whole.last_time), whole.last_time);
-  const double bytes = std::clamp((range.last_byte - range.first_byte) * factor,
-                                  std::min(256.0, whole.last_byte), whole.last_byte);
-  const double time = range.first_time + x * (range.last_time - range.first_time);
-  const double byte = range.first_byte + y * (range.last_byte - range.first_byte);
-  return kept_within(map, {.first_time = time - x * times,
-                           .last_time = time + (1.0 - x) * times,
-                           .first_byte = byte - y * bytes,
-                           .last_byte = byte + (1.0 - y) * bytes});
+  const double times = range.last_time - range.first_time;
+  const double bytes = range.last_byte - range.first_byte;
+  return range_at(map, {.size = {times * factor, bytes * factor},
+                        .point = {range.first_time + x * times, range.first_byte + y * bytes},
+                        .shares = {x, y}});
+}
+
+MemoryRange range_around(const MemoryMap& map, const MemoryRectangle& rectangle) {
+  const auto begin = static_cast<double>(rectangle.begin);
+  const auto offset = static_cast<double>(rectangle.offset);
+  const double times = static_cast<double>(rectangle.end) - begin;
+  const auto bytes = static_cast<double>(rectangle.bytes);
+  return range_at(map, {.size = {3.0 * times, 3.0 * bytes},
+                        .point = {begin + 0.5 * times, offset + 0.5 * bytes},
+                        .shares = {0.5, 0.5}});
 }
 
 MemoryRange moved(const MemoryMap& map, const MemoryRange& range, double times, double bytes) {

@@ -56,6 +56,9 @@ MemoryRange whole_range(const MemoryMap& map);
 // that stay where they are, from the left and from the bottom. Stays within the map.
 MemoryRange zoomed(const MemoryMap& map, const MemoryRange& range, double factor, double x,
                    double y);
+// The rectangle in the middle, over a third of the range's times and bytes, as far as that is
+// within the map.
+MemoryRange range_around(const MemoryMap& map, const MemoryRectangle& rectangle);
 MemoryRange moved(const MemoryMap& map, const MemoryRange& range, double times, double bytes);
 
 // A rectangle on the screen, from the left upper corner of a view.

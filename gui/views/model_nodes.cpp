@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "engine/ir/graph.h"
+#include "gui/views/inspection_history.h"
+#include "gui/views/inspection_stage.h"
 
 namespace trainscope::gui {
 namespace {
@@ -15,17 +17,30 @@ namespace {
 constexpr std::size_t kMostNamed = 12;  // of what a node is now
 
 bool is_gone_from_model(const Fate& fate) {
-  return fate.thing.is_node && fate.kind != FateKind::kKept && fate.kind != FateKind::kRenamed;
+  return fate.thing.is_node && fate.kind != FateKind::kKept;
 }
 
 // By serial, of the imported graph.
-std::unordered_map<Serial, std::string_view> imported_ops(RunData& run) {
-  std::unordered_map<Serial, std::string_view> ops;
+std::unordered_map<Serial, const Node*> imported_nodes(RunData& run) {
+  std::unordered_map<Serial, const Node*> nodes;
   const Graph* imported = run.graph(0);
-  if (imported == nullptr) return ops;
+  if (imported == nullptr) return nodes;
   for (const NodeId id : imported->order()) {
     const Node& node = imported->node(id);
-    ops.emplace(node.serial, node.op->name);
+    nodes.emplace(node.serial, &node);
+  }
+  return nodes;
+}
+
+// Ops of the nodes that read what a node makes, each once.
+std::vector<std::string> reader_ops(const Graph& graph, const Node& node) {
+  std::vector<std::string> ops;
+  for (const ValueId result : node.outputs) {
+    if (result == kNoValue) continue;
+    for (const Use& use : graph.value(result).uses) {
+      const std::string_view op = graph.node(use.node).op->name;
+      if (std::ranges::find(ops, op) == ops.end()) ops.emplace_back(op);
+    }
   }
   return ops;
 }
@@ -33,16 +48,6 @@ std::unordered_map<Serial, std::string_view> imported_ops(RunData& run) {
 std::string stage_of(const History& history, const Fate& fate) {
   const FateStep* step = fate.decided();
   return step == nullptr ? std::string() : history[step->stage].label;
-}
-
-std::string names_of(const std::vector<NamedThing>& things) {
-  std::string names;
-  for (std::size_t i = 0; i < std::min(things.size(), kMostNamed); ++i) {
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", things[i].name);
-  }
-  return things.size() > kMostNamed
-             ? fmt::format("{} and {} more", names, things.size() - kMostNamed)
-             : names;
 }
 
 // To where the program has it, as far as it has.
@@ -68,18 +73,32 @@ void add_now(InspectionBuilder& rows, const std::vector<NamedThing>& now) {
 
 }  // namespace
 
+std::string names_of(const std::vector<NamedThing>& things) {
+  std::string names;
+  for (std::size_t i = 0; i < std::min(things.size(), kMostNamed); ++i) {
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", things[i].name);
+  }
+  return things.size() > kMostNamed
+             ? fmt::format("{} and {} more", names, things.size() - kMostNamed)
+             : names;
+}
+
+std::string brief_fate(const History& history, const Fate& fate) {
+  const std::string stage = stage_of(history, fate);
+  return fmt::format("{}{}{}", name_of(fate.kind), stage.empty() ? "" : ", ", stage);
+}
+
 std::vector<GoneNode> gone_nodes(RunData& run) {
   std::vector<GoneNode> gone;
   if (run.history() == nullptr) return gone;
-  const std::unordered_map<Serial, std::string_view> ops = imported_ops(run);
+  const std::unordered_map<Serial, const Node*> nodes = imported_nodes(run);
   for (const Fate& fate : run.fates()) {
     if (!is_gone_from_model(fate)) continue;
-    const auto op = ops.find(fate.thing.serial);
-    const std::string stage = stage_of(run.history()->history(), fate);
-    gone.push_back(
-        {.name = fate.thing.name,
-         .op = op == ops.end() ? std::string() : std::string(op->second),
-         .fate = fmt::format("{}{}{}", name_of(fate.kind), stage.empty() ? "" : ", ", stage)});
+    const auto node = nodes.find(fate.thing.serial);
+    gone.push_back({.name = fate.thing.name, .fate = brief_fate(run.history()->history(), fate)});
+    if (node == nodes.end()) continue;
+    gone.back().op = node->second->op->name;
+    gone.back().readers = reader_ops(*run.graph(0), *node->second);
   }
   return gone;
 }
@@ -102,13 +121,7 @@ std::string fate_sentence(const History& history, const Fate& fate) {
                      stage, reason_of(history, fate));
 }
 
-void inspect_model_node(InspectionBuilder& rows, const Fate& fate) {
-  const StageHistory* stages = rows.run.history();
-  if (stages == nullptr) return;
-  const History& history = stages->history();
-  const auto ops = imported_ops(rows.run);
-  const auto op = ops.find(fate.thing.serial);
-  if (op != ops.end()) rows.text("op", std::string(op->second));
+void add_fate(InspectionBuilder& rows, const History& history, const Fate& fate) {
   rows.heading("Where it went");
   rows.text("became", std::string(name_of(fate.kind)));
   rows.text("by", stage_of(history, fate));
@@ -118,11 +131,25 @@ void inspect_model_node(InspectionBuilder& rows, const Fate& fate) {
   rows.heading("What the passes did to it");
   for (const FateStep& step : fate.steps) {
     const RewriteEntry& entry = *step.entry;
-    std::string text(name_of(entry.kind));
-    if (!entry.detail.empty()) text += " " + entry.detail;
-    if (!entry.others.empty()) text += " " + names_of(entry.others);
-    rows.note(fmt::format("{}: {}", history[step.stage].label, text));
+    const bool is_copy = entry.kind == RewriteKind::kRematerialized;
+    rows.note(fmt::format("{}: {}", history[step.stage].label,
+                          is_copy ? text_beside_entry(entry) : text_of_entry(entry)));
   }
+}
+
+void inspect_model_node(InspectionBuilder& rows, const Fate& fate, std::int32_t shown_stage) {
+  const StageHistory* stages = rows.run.history();
+  if (stages == nullptr) return;
+  // Without a serial the import did not keep it.
+  const auto at =
+      find_stage_node(rows.run, shown_stage, static_cast<std::uint32_t>(fate.thing.serial));
+  if (at) {
+    rows.text("op", std::string(at->node->op->name));
+    rows.text("phase", std::string(name_of(at->node->phase)));
+    rows.text("attributes", attributes_text(at->node->attributes));
+  }
+  add_fate(rows, stages->history(), fate);
+  if (at) add_stage_work(rows, *at);
 }
 
 }  // namespace trainscope::gui

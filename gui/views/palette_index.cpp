@@ -2,8 +2,9 @@
 #include "gui/views/palette_index.h"
 
 #include <algorithm>
-#include <cctype>
+#include <cstddef>
 #include <set>
+#include <utility>
 
 #include "engine/core/text.h"
 #include "gui/views/inspection_rows.h"
@@ -12,8 +13,11 @@
 namespace trainscope::gui {
 namespace {
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+// Of ASCII alone: names are looked through letter by letter for each that is typed.
+constexpr bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+constexpr bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+constexpr char lower(char c) { return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c; }
+constexpr bool is_word(char c) { return is_upper(c) || is_lower(c) || (c >= '0' && c <= '9'); }
 
 // Letters in their order, the first of them not before `at`; 0: not all are found.
 int score_from(std::string_view query, std::string_view text, std::size_t at) {
@@ -25,12 +29,13 @@ int score_from(std::string_view query, std::string_view text, std::size_t at) {
       continue;
     }
     std::size_t found = at;
-    while (found < text.size() && lower(text[found]) != lower(wanted)) ++found;
+    const char letter = lower(wanted);
+    while (found < text.size() && lower(text[found]) != letter) ++found;
     if (found == text.size()) return 0;
     const bool begins = found == 0 || !is_word(text[found - 1]) ||
-                        (std::isupper(static_cast<unsigned char>(text[found])) != 0 &&
-                         std::islower(static_cast<unsigned char>(text[found - 1])) != 0);
-    score += 1 + (begins ? 8 : 0) + (follows && found == at ? 10 : 0);
+                        (is_upper(text[found]) && is_lower(text[found - 1]));
+    const bool has_case = text[found] == wanted;
+    score += 1 + (has_case ? 1 : 0) + (begins ? 8 : 0) + (follows && found == at ? 10 : 0);
     follows = true;
     at = found + 1;
   }
@@ -44,7 +49,8 @@ bool matches_op(std::string_view pattern, std::string_view op) {
 }  // namespace
 
 std::string_view name_of(FindKind kind) {
-  constexpr std::string_view kNames[] = {"command", "node", "tensor", "kernel", "stage", "ONNX"};
+  constexpr std::string_view kNames[] = {"command", "node",   "ONNX", "past node",
+                                         "tensor",  "kernel", "stage"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -101,8 +107,11 @@ void PaletteIndex::add_plan(const PlanLinks& links) {
          .detail = type_of(plan, value),
          .target = "value:" + name});
     if (value.producer >= plan.nodes.size()) continue;
-    for (const std::uint32_t call : links.readers_of(i)) {
-      readers_.emplace_back(entry_of_node[value.producer], plan.op_of(plan.calls[call]));
+    const std::string_view op = plan.text(plan.nodes[value.producer].op);
+    for (const std::uint32_t reader : links.nodes_that_read(i)) {
+      readings_.push_back({.entry = entry_of_node[value.producer],
+                           .op = std::string(op),
+                           .reader_op = std::string(plan.text(plan.nodes[reader].op))});
     }
   }
   for (const PlanCall& call : plan.calls) {
@@ -118,6 +127,10 @@ void PaletteIndex::add_plan(const PlanLinks& links) {
 
 void PaletteIndex::add_gone(std::vector<GoneNode> nodes) {
   for (GoneNode& node : nodes) {
+    for (std::string& reader : node.readers) {
+      readings_.push_back(
+          {.entry = entries_.size(), .op = node.op, .reader_op = std::move(reader)});
+    }
     std::string target = "model:" + node.name;
     add({.kind = FindKind::kModelNode,
          .name = std::move(node.name),
@@ -126,40 +139,62 @@ void PaletteIndex::add_gone(std::vector<GoneNode> nodes) {
   }
 }
 
+void PaletteIndex::add_past(std::vector<PastNode> nodes, std::span<const StageFacts> stages) {
+  for (PastNode& node : nodes) {
+    if (node.stage >= stages.size()) continue;
+    std::string target = "node@" + stages[node.stage].label + ":" + node.name;
+    add({.kind = FindKind::kPastNode,
+         .name = std::move(node.name),
+         .detail = std::move(node.fate),
+         .target = std::move(target)});
+  }
+}
+
+void PaletteIndex::find_readings(std::string_view from, std::string_view to,
+                                 std::vector<Found>& found) const {
+  for (const Reading& reading : readings_) {
+    if (!matches_op(from.empty() ? "*" : from, reading.op)) continue;
+    if (!matches_op(to.empty() ? "*" : to, reading.reader_op)) continue;
+    found.push_back({reading.entry, 1});
+  }
+  std::ranges::sort(found, {}, &Found::entry);
+  const auto rest = std::ranges::unique(found, {}, &Found::entry);
+  found.erase(rest.begin(), rest.end());
+}
+
+namespace {
+
+// 0: it is not found. `is_dtype`: what is wanted is the name of one.
+int score_of(const FindEntry& entry, std::string_view wanted, bool is_dtype) {
+  if (wanted.empty()) return entry.kind == FindKind::kCommand ? 1 : 0;
+  const bool is_value = entry.kind == FindKind::kValue;
+  if (wanted.starts_with('[')) return is_value && matches_shape(wanted, entry.detail) ? 1 : 0;
+  if (is_dtype) {
+    return is_value && entry.detail.substr(0, entry.detail.find('[')) == wanted ? 1 : 0;
+  }
+  return std::max(fuzzy_score(wanted, entry.name) * 2, fuzzy_score(wanted, entry.detail));
+}
+
+}  // namespace
+
 std::vector<Found> PaletteIndex::find(std::string_view query, std::size_t most) const {
   const std::string_view wanted = trim(query);
   std::vector<Found> found;
   const std::size_t arrow = wanted.find("->");
   if (arrow != std::string_view::npos) {
-    const std::string_view from = trim(wanted.substr(0, arrow));
-    const std::string_view to = trim(wanted.substr(arrow + 2));
-    for (const auto& [entry, reader] : readers_) {
-      if (!matches_op(from.empty() ? "*" : from, entries_[entry].detail)) continue;
-      if (!matches_op(to.empty() ? "*" : to, reader)) continue;
-      if (found.empty() || found.back().entry != entry) found.push_back({entry, 1});
-    }
-    std::ranges::stable_sort(found, {}, &Found::entry);
-    const auto [first, last] = std::ranges::unique(found, {}, &Found::entry);
-    found.erase(first, last);
+    find_readings(trim(wanted.substr(0, arrow)), trim(wanted.substr(arrow + 2)), found);
   } else {
     const bool is_dtype = std::ranges::find(dtypes_, wanted) != dtypes_.end();
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      const FindEntry& entry = entries_[i];
-      int score = 0;
-      if (wanted.empty()) {
-        score = entry.kind == FindKind::kCommand ? 1 : 0;
-      } else if (wanted.starts_with('[')) {
-        score = entry.kind == FindKind::kValue && matches_shape(wanted, entry.detail) ? 1 : 0;
-      } else if (is_dtype) {
-        const bool has_it = entry.kind == FindKind::kValue &&
-                            entry.detail.substr(0, entry.detail.find('[')) == wanted;
-        score = has_it ? 1 : 0;
-      } else {
-        score = std::max(fuzzy_score(wanted, entry.name) * 2, fuzzy_score(wanted, entry.detail));
-      }
+      const int score = score_of(entries_[i], wanted, is_dtype);
       if (score > 0) found.push_back({i, score});
     }
-    std::ranges::stable_sort(found, std::ranges::greater(), &Found::score);
+    const auto last = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
+    std::ranges::partial_sort(found, last, [this](const Found& a, const Found& b) {
+      if (a.score != b.score) return a.score > b.score;
+      return std::pair(entries_[a.entry].kind, a.entry) <
+             std::pair(entries_[b.entry].kind, b.entry);
+    });
   }
   if (found.size() > most) found.resize(most);
   return found;

@@ -3,17 +3,30 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gui/views/model_nodes.h"
+#include "gui/views/past_nodes.h"
 #include "gui/views/plan_links.h"
 
 namespace trainscope::gui {
 
-enum class FindKind : std::uint8_t { kCommand, kNode, kValue, kKernel, kStage, kModelNode };
-std::string_view name_of(FindKind kind);  // "command", "node", "tensor", "kernel", "stage", "ONNX"
+// Of things that are found equally well the earlier kind comes first: of a node and a value with
+// one name the node.
+enum class FindKind : std::uint8_t {
+  kCommand,
+  kNode,
+  kModelNode,  // of the ONNX model, and not of the plan as such
+  kPastNode,   // see PastNode
+  kValue,
+  kKernel,
+  kStage,
+};
+// "command", "node", "ONNX", "past node", "tensor", "kernel", "stage".
+std::string_view name_of(FindKind kind);
 
 struct FindEntry {
   FindKind kind = FindKind::kCommand;
@@ -35,21 +48,32 @@ class PaletteIndex {
   void add_plan(const PlanLinks& links);
   // Adds what the ONNX model names and the plan does not.
   void add_gone(std::vector<GoneNode> nodes);
+  // ... and what only stages between the two have.
+  void add_past(std::vector<PastNode> nodes, std::span<const StageFacts> stages);
   void add(FindEntry entry) { entries_.push_back(std::move(entry)); }
 
   const std::vector<FindEntry>& entries() const { return entries_; }
   // The best first; an empty query finds commands. "A->B": nodes of op A with a reader of op B, *
-  // for any; "[*,768]": values of this shape, * for any dimension; a dtype: values of it.
+  // for any, of the plan, and of the ONNX model those that the plan does not have; "[*,768]":
+  // values of this shape, * for any dimension; a dtype: values of it.
   std::vector<Found> find(std::string_view query, std::size_t most) const;
 
  private:
+  // That a node is read by another.
+  struct Reading {
+    std::size_t entry = 0;  // of the node
+    std::string op = {};
+    std::string reader_op = {};
+  };
+  void find_readings(std::string_view from, std::string_view to, std::vector<Found>& found) const;
+
   std::vector<FindEntry> entries_;
-  std::vector<std::string> dtypes_;                           // of the plan
-  std::vector<std::pair<std::size_t, std::string>> readers_;  // entry of a node, op of a reader
+  std::vector<std::string> dtypes_;  // of the plan
+  std::vector<Reading> readings_;    // by entry
 };
 
-// How well the letters of `query` are found in `text` in their order, upper and lower case alike: 0
-// where they are not, more where they begin words or follow each other.
+// How well the letters of `query` are found in `text` in their order, upper or lower case: 0 where
+// they are not, more where they begin words, follow each other or have the same case.
 int fuzzy_score(std::string_view query, std::string_view text);
 // "[*,768]" against "f32[8,768]".
 bool matches_shape(std::string_view pattern, std::string_view type);

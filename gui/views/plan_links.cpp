@@ -24,10 +24,37 @@ void sort_and_thin(std::vector<std::uint32_t>& rows) {
   rows.erase(rest.begin(), rest.end());
 }
 
-// What of the values of `range` is a value of the plan.
+// The values of a call's operands, those that are left out aside.
 template <typename F>
-void each_operand(const PlanView& plan, RowRange range, F f) {
-  for (const PlanOperand& operand : rows_of(plan.operands, range)) f(operand);
+void each_value(const PlanView& plan, RowRange range, F f) {
+  for (const PlanOperand& operand : rows_of(plan.operands, range)) {
+    if (operand.value != kNoRow) f(operand.value);
+  }
+}
+
+// Whether it does what its node does: what adds partials up and what copies a state go on with the
+// node's results.
+bool computes_node(const PlanCall& call) {
+  return call.node != kNoRow && call.kind != PlanCallKind::kAddPartials &&
+         call.kind != PlanCallKind::kStateCopy;
+}
+
+// Of each value the one that it is a view of through whatever views. Of views in a circle, which a
+// damaged record may have, one of them.
+std::vector<std::uint32_t> storages(const PlanView& plan) {
+  std::vector<std::uint32_t> storage(plan.values.size(), kNoRow);
+  std::vector<std::uint32_t> behind;
+  for (std::uint32_t i = 0; i < plan.values.size(); ++i) {
+    behind.clear();
+    std::uint32_t at = i;
+    while (storage[at] == kNoRow) {
+      storage[at] = at;
+      behind.push_back(at);
+      if (plan.values[at].view_of != kNoRow) at = plan.values[at].view_of;
+    }
+    for (const std::uint32_t value : behind) storage[value] = storage[at];
+  }
+  return storage;
 }
 
 }  // namespace
@@ -56,24 +83,47 @@ PlanLinks::PlanLinks(const PlanView& plan) : plan_(plan) {
   for (std::uint32_t i = 0; i < plan.values.size(); ++i) {
     if (plan.values[i].serial != 0) value_of_serial_.emplace(plan.values[i].serial, i);
   }
+  storage_ = storages(plan);
+  add_calls();
+  add_nodes();
+}
+
+void PlanLinks::add_calls() {
   Pairs calls;
   Pairs writers;
   Pairs readers;
-  for (std::uint32_t i = 0; i < plan.calls.size(); ++i) {
-    const PlanCall& call = plan.calls[i];
+  for (std::uint32_t i = 0; i < plan_.calls.size(); ++i) {
+    const PlanCall& call = plan_.calls[i];
     if (call.node != kNoRow) calls.emplace_back(call.node, i);
-    each_operand(plan, call.inputs, [&](const PlanOperand& operand) {
-      if (operand.value != kNoRow) readers.emplace_back(operand.value, i);
-    });
-    each_operand(plan, call.outputs, [&](const PlanOperand& operand) {
-      if (operand.value != kNoRow) writers.emplace_back(operand.value, i);
-    });
+    each_value(plan_, call.inputs,
+               [&](std::uint32_t value) { readers.emplace_back(storage_[value], i); });
+    each_value(plan_, call.outputs,
+               [&](std::uint32_t value) { writers.emplace_back(storage_[value], i); });
   }
   order_and_thin(readers);
   order_and_thin(writers);
-  calls_of_node_ = RowLists(plan.nodes.size(), calls);
-  writers_ = RowLists(plan.values.size(), writers);
-  readers_ = RowLists(plan.values.size(), readers);
+  calls_of_node_ = RowLists(plan_.nodes.size(), calls);
+  writers_ = RowLists(plan_.values.size(), writers);
+  readers_ = RowLists(plan_.values.size(), readers);
+}
+
+void PlanLinks::add_nodes() {
+  Pairs results;
+  Pairs readers;
+  for (const PlanCall& call : plan_.calls) {
+    if (!computes_node(call)) continue;
+    each_value(plan_, call.inputs,
+               [&](std::uint32_t value) { readers.emplace_back(value, call.node); });
+  }
+  for (std::uint32_t i = 0; i < plan_.values.size(); ++i) {
+    const PlanValue& value = plan_.values[i];
+    if (value.producer == kNoRow) continue;
+    results.emplace_back(value.producer, i);
+    if (value.view_of != kNoRow) readers.emplace_back(value.view_of, value.producer);
+  }
+  order_and_thin(readers);
+  results_ = RowLists(plan_.nodes.size(), results);
+  reader_nodes_ = RowLists(plan_.values.size(), readers);
 }
 
 std::uint32_t PlanLinks::node_of_serial(std::uint32_t serial) const {
@@ -98,12 +148,45 @@ std::uint32_t PlanLinks::node_named(std::string_view name) const {
   return stems;
 }
 
+std::vector<std::uint32_t> PlanLinks::operands_of(std::uint32_t node,
+                                                  RowRange PlanCall::*which) const {
+  std::vector<std::uint32_t> found;
+  for (const std::uint32_t call : calls_of_node(node)) {
+    if (!computes_node(plan_.calls[call])) continue;
+    each_value(plan_, plan_.calls[call].*which, [&](std::uint32_t value) {
+      if (std::ranges::find(found, value) == found.end()) found.push_back(value);
+    });
+  }
+  return found;
+}
+
+std::vector<std::uint32_t> PlanLinks::inputs_of_node(std::uint32_t node) const {
+  std::vector<std::uint32_t> found = operands_of(node, &PlanCall::inputs);
+  for (const std::uint32_t result : results_.of(node)) {
+    const std::uint32_t viewed = plan_.values[result].view_of;
+    if (viewed != kNoRow && std::ranges::find(found, viewed) == found.end()) {
+      found.push_back(viewed);
+    }
+  }
+  return found;
+}
+
+std::vector<std::uint32_t> PlanLinks::outputs_of_node(std::uint32_t node) const {
+  std::vector<std::uint32_t> found = operands_of(node, &PlanCall::outputs);
+  if (!found.empty()) return found;
+  const std::span<const std::uint32_t> results = results_.of(node);
+  return {results.begin(), results.end()};
+}
+
+std::uint32_t PlanLinks::storage_of(std::uint32_t value) const {
+  return value < storage_.size() ? storage_[value] : value;
+}
+
 std::vector<std::uint32_t> PlanLinks::calls_before(std::uint32_t call) const {
   std::vector<std::uint32_t> found;
   if (call >= plan_.calls.size()) return found;
-  each_operand(plan_, plan_.calls[call].inputs, [&](const PlanOperand& operand) {
-    if (operand.value == kNoRow) return;
-    for (const std::uint32_t writer : writers_of(operand.value)) {
+  each_value(plan_, plan_.calls[call].inputs, [&](std::uint32_t value) {
+    for (const std::uint32_t writer : writers_of(value)) {
       if (writer < call) found.push_back(writer);
     }
   });
@@ -114,9 +197,8 @@ std::vector<std::uint32_t> PlanLinks::calls_before(std::uint32_t call) const {
 std::vector<std::uint32_t> PlanLinks::calls_after(std::uint32_t call) const {
   std::vector<std::uint32_t> found;
   if (call >= plan_.calls.size()) return found;
-  each_operand(plan_, plan_.calls[call].outputs, [&](const PlanOperand& operand) {
-    if (operand.value == kNoRow) return;
-    for (const std::uint32_t reader : readers_of(operand.value)) {
+  each_value(plan_, plan_.calls[call].outputs, [&](std::uint32_t value) {
+    for (const std::uint32_t reader : readers_of(value)) {
       if (reader > call) found.push_back(reader);
     }
   });
@@ -166,6 +248,12 @@ Selection select_node(const PlanLinks& links, Selection from, std::uint32_t seri
                                       : select_call(links, std::move(from), calls.front());
   selection.subject = Subject::kNode;
   selection.node = serial;
+  if (node == kNoRow || !calls.empty()) return selection;
+  const std::vector<std::uint32_t> results = links.outputs_of_node(node);
+  if (results.empty()) return selection;
+  const PlanValue& result = links.plan().values[results.front()];
+  selection.value = result.serial;
+  selection.buffer = result.buffer;
   return selection;
 }
 
@@ -176,7 +264,13 @@ Selection select_value(const PlanLinks& links, Selection from, std::uint32_t ser
                                         : select_call(links, std::move(from), writers.front());
   selection.subject = Subject::kValue;
   selection.value = serial;
-  if (value != kNoRow) selection.buffer = links.plan().values[value].buffer;
+  if (value == kNoRow) return selection;
+  const PlanView& plan = links.plan();
+  const PlanValue& row = plan.values[value];
+  selection.buffer = row.buffer;
+  if (row.view_of != kNoRow && row.producer != kNoRow) {  // its call is another node's
+    selection.node = plan.nodes[row.producer].serial;
+  }
   return selection;
 }
 

@@ -9,28 +9,6 @@
 #include "engine/plan_classes.h"
 
 namespace trainscope::gui {
-namespace {
-
-double of_threads(const Rate& rate, std::uint32_t threads) {
-  return std::min(rate.all, rate.one * static_cast<double>(std::max(1U, threads)));
-}
-
-std::vector<Roof> roofs_of(const Machine& machine, std::uint32_t threads) {
-  std::vector<Roof> roofs;
-  double highest = 0.0;
-  for (const auto& [dtype, rate] : machine.flops_per_second) {
-    const double gflops = of_threads(rate, threads) / 1e9;
-    roofs.push_back({.name = std::string(name_of(dtype)), .gflops = gflops});
-    highest = std::max(highest, gflops);
-  }
-  for (const MemoryLevel& level : machine.levels) {
-    roofs.push_back(
-        {.name = level.name, .gbs = of_threads(level.read, threads) / 1e9, .gflops = highest});
-  }
-  return roofs;
-}
-
-}  // namespace
 
 std::optional<std::size_t> Roofline::point_named(const std::string& name) const {
   const auto found = place.find(name);
@@ -59,7 +37,7 @@ Roofline roofline_of(const KernelRows& rows, profiler::GroupBy by, const PlanVie
   std::iota(result.by_share.begin(), result.by_share.end(), std::size_t{0});
   std::ranges::stable_sort(result.by_share, std::ranges::greater(),
                            [&](std::size_t i) { return result.points[i].share; });
-  if (machine != nullptr) result.roofs = roofs_of(*machine, plan.facts().threads);
+  if (machine != nullptr) result.roofs = profiler::roofs_of(*machine, plan.facts().threads);
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include "engine/machine/machine.h"
 #include "gui/views/axis.h"
 #include "gui/views/kernel_rows.h"
+#include "profiler/analysis/roof.h"
 
 namespace trainscope::gui {
 
@@ -26,14 +27,7 @@ struct RooflinePoint {
   double roof = 0.0;                   // share of it that is reached; 0: not known
 };
 
-// A roof: bandwidth of a level of memory, or of arithmetic.
-struct Roof {
-  std::string name = {};
-  double gbs = 0.0;     // 10^9 bytes a second; 0: of arithmetic
-  double gflops = 0.0;  // where it ends, or its height
-
-  bool operator==(const Roof&) const = default;
-};
+using profiler::Roof;
 
 // Of one run.
 struct Roofline {

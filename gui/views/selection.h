@@ -33,6 +33,7 @@ struct Selection {
   std::uint32_t buffer = kNoRow;
   std::string kernel = {};
   std::string model_node = {};  // of kModelNode: the name of a node of the ONNX model
+  std::string stage_node = {};  // of kNode, where the plan does not have it: "STAGE:NAME"
   std::int64_t step = 0;        // its number; 0: none
   TimeRange range = {};
 

@@ -2,6 +2,8 @@
 #include "gui/views/timeline_frame.h"
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <unordered_map>
 
 namespace trainscope::gui {
@@ -154,6 +156,27 @@ void each_call(const TimelineData& data, const StepSpan& step, F f) {
   }
 }
 
+using SpanOfCall = std::unordered_map<std::uint32_t, SpanPlace>;
+
+// The first span of each of these calls, which ascend.
+SpanOfCall first_spans(const TimelineData& data, const StepSpan& step,
+                       std::span<const std::uint32_t> calls) {
+  SpanOfCall spans;
+  each_call(data, step, [&](const SpanPlace& place, const Event& event) {
+    if (std::ranges::binary_search(calls, event.id)) spans.try_emplace(event.id, place);
+  });
+  return spans;
+}
+
+// As far as both have a span.
+void add_flow(std::vector<Flow>& flows, const SpanOfCall& spans, std::uint32_t from,
+              std::uint32_t to) {
+  const auto begin = spans.find(from);
+  const auto end = spans.find(to);
+  if (begin == spans.end() || end == spans.end()) return;
+  flows.push_back({.from = begin->second, .to = end->second});
+}
+
 }  // namespace
 
 std::vector<Flow> flows_of(const TimelineData& data, const PlanLinks& links, std::uint32_t call,
@@ -161,23 +184,31 @@ std::vector<Flow> flows_of(const TimelineData& data, const PlanLinks& links, std
   std::vector<Flow> flows;
   const StepSpan* span = step_numbered(data, step);
   if (span == nullptr) return flows;
-  std::unordered_map<std::uint32_t, SpanPlace> wanted;  // the first span of each call
   const std::vector<std::uint32_t> before = links.calls_before(call);
   const std::vector<std::uint32_t> after = links.calls_after(call);
-  each_call(data, *span, [&](const SpanPlace& place, const Event& event) {
-    const bool is_wanted = event.id == call || std::ranges::binary_search(before, event.id) ||
-                           std::ranges::binary_search(after, event.id);
-    if (is_wanted) wanted.try_emplace(event.id, place);
-  });
-  const auto own = wanted.find(call);
-  if (own == wanted.end()) return flows;
-  for (const std::uint32_t other : before) {
-    const auto found = wanted.find(other);
-    if (found != wanted.end()) flows.push_back({.from = found->second, .to = own->second});
-  }
-  for (const std::uint32_t other : after) {
-    const auto found = wanted.find(other);
-    if (found != wanted.end()) flows.push_back({.from = own->second, .to = found->second});
+  std::vector<std::uint32_t> calls = before;
+  calls.push_back(call);
+  calls.insert(calls.end(), after.begin(), after.end());
+  const SpanOfCall spans = first_spans(data, *span, calls);
+  for (const std::uint32_t other : before) add_flow(flows, spans, other, call);
+  for (const std::uint32_t other : after) add_flow(flows, spans, call, other);
+  return flows;
+}
+
+std::vector<Flow> flows_through(const TimelineData& data, const PlanLinks& links,
+                                std::uint32_t value, std::uint32_t step) {
+  std::vector<Flow> flows;
+  const StepSpan* span = step_numbered(data, step);
+  if (span == nullptr) return flows;
+  const std::span<const std::uint32_t> writers = links.writers_of(value);
+  const std::span<const std::uint32_t> readers = links.readers_of(value);
+  std::vector<std::uint32_t> calls;
+  std::ranges::set_union(writers, readers, std::back_inserter(calls));
+  const SpanOfCall spans = first_spans(data, *span, calls);
+  for (const std::uint32_t writer : writers) {
+    for (const std::uint32_t reader : readers) {
+      if (reader > writer) add_flow(flows, spans, writer, reader);
+    }
   }
   return flows;
 }

@@ -43,12 +43,17 @@ struct SpanPlace {
 // The step that a moment is in, or else the nearest; null: there are none.
 const StepSpan* step_at(const TimelineData& data, std::int64_t ns);
 
-// From the spans of the calls whose results a call reads to its own, and from there to its readers.
+// From the span of a call to that of one that reads its results, through whatever views.
 struct Flow {
   SpanPlace from = {};
   SpanPlace to = {};
 };
+// Those of a step to a call and from it.
 std::vector<Flow> flows_of(const TimelineData& data, const PlanLinks& links, std::uint32_t call,
                            std::uint32_t step);
+// Those of a step from what writes a value's bytes to what reads them: of a view, which no call
+// makes.
+std::vector<Flow> flows_through(const TimelineData& data, const PlanLinks& links,
+                                std::uint32_t value, std::uint32_t step);
 
 }  // namespace trainscope::gui

@@ -4,6 +4,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/folder.h"
+#include "engine/core/text.h"
 
 namespace trainscope::gui {
 namespace {
@@ -36,7 +37,14 @@ Notes notes_from(const Json& json) {
 Notes read_notes(const std::filesystem::path& folder) {
   const Folder opened = Folder::open(folder);
   if (!opened.has_file(kNotesFile)) return {};
-  return notes_from(read_json_file(folder / kNotesFile));
+  const std::filesystem::path file = folder / kNotesFile;
+  const Json json = read_json_file(file);
+  try {
+    return notes_from(json);
+  } catch (Error& error) {
+    error.at(printable(file.string()));
+    throw;
+  }
 }
 
 void write_notes(const std::filesystem::path& folder, const Notes& notes) {

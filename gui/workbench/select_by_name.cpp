@@ -3,12 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
+#include "gui/views/inspection_stage.h"
 #include "gui/views/model_nodes.h"
+#include "gui/views/past_nodes.h"
 
 namespace trainscope::gui {
 namespace {
+
+constexpr std::string_view kNodeOfStage = "node@";
 
 std::optional<std::uint32_t> row_number(std::string_view text, std::size_t rows) {
   std::uint32_t row = 0;
@@ -59,6 +64,19 @@ std::optional<Selection> model_node_named(std::string_view name, const Selection
   return found;
 }
 
+// A node of the plan, or one that a pass took away, by its name in a stage.
+std::optional<Selection> node_in_stage(std::string_view label, std::string_view name,
+                                       const Selection& from, RunData& run,
+                                       const PlanLinks* links) {
+  const auto stage = std::ranges::find(run.stages(), label, &StageFacts::label);
+  if (stage == run.stages().end()) return std::nullopt;
+  const auto place = static_cast<std::size_t>(stage - run.stages().begin());
+  Selection found = select_stage_node(run, from, place, name, links);
+  if (found.subject != Subject::kNode) return std::nullopt;
+  const bool is_planned = links != nullptr && links->node_of_serial(found.node) != kNoRow;
+  return is_planned ? found : select_unplanned_node(run, found, found.node);
+}
+
 std::optional<Selection> in_plan(std::string_view kind, std::string_view name,
                                  const Selection& from, const PlanLinks& links) {
   if (kind == "node") return node_named(name, from, links);
@@ -85,6 +103,9 @@ std::optional<Selection> selection_named(std::string_view text, Selection from, 
     const std::string_view name = text.substr(colon + 1);
     if (kind == "stage") return stage_named(name, from, run);
     if (kind == "model") return model_node_named(name, from, run);
+    if (kind.starts_with(kNodeOfStage)) {
+      return node_in_stage(kind.substr(kNodeOfStage.size()), name, from, run, links);
+    }
     if (kind == "step") {
       const auto step = row_number(name, kNoRow);
       if (!step) return std::nullopt;
@@ -107,6 +128,9 @@ std::optional<Selection> selection_named(std::string_view text, Selection from, 
 
 std::string name_of_selection(const Selection& selection, const PlanLinks* links) {
   if (selection.subject == Subject::kModelNode) return "model:" + selection.model_node;
+  if (selection.subject == Subject::kNode && !selection.stage_node.empty()) {
+    return fmt::format("{}{}", kNodeOfStage, selection.stage_node);
+  }
   const PlanView* plan = links == nullptr ? nullptr : &links->plan();
   switch (plan == nullptr ? Subject::kNothing : selection.subject) {
     case Subject::kKernel:

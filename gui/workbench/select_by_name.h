@@ -12,8 +12,8 @@
 namespace trainscope::gui {
 
 // "node:NAME", "value:NAME", "kernel:NAME", "call:ID", "buffer:ID", "stage:LABEL", "step:N",
-// "model:NAME": a node of the ONNX model; a name alone is looked for among nodes, values, kernels,
-// stages, and nodes of the model. `links` null: there is no plan.
+// "model:NAME": a node of the ONNX model, "node@LABEL:NAME": one of a stage; a name alone is looked
+// for among nodes, values, kernels, stages, and nodes of the model. `links` null: there is no plan.
 std::optional<Selection> selection_named(std::string_view text, Selection from, RunData& run,
                                          const PlanLinks* links);
 

@@ -84,6 +84,18 @@ void Settings::remember(const std::filesystem::path& path) {
   if (recent.size() > kMostRecent) recent.resize(kMostRecent);
 }
 
+Settings with_look(Settings kept, const AskedLook& asked) {
+  kept.theme = asked.theme.value_or(kept.theme);
+  kept.scale = asked.scale.value_or(kept.scale);
+  return kept;
+}
+
+Settings without_look(Settings settings, const Settings& kept, const AskedLook& asked) {
+  if (settings.theme == asked.theme) settings.theme = kept.theme;
+  if (settings.scale == asked.scale) settings.scale = kept.scale;
+  return settings;
+}
+
 Json to_json(const Settings& settings) {
   Json layouts = Json::object();
   for (const auto& [name, layout] : settings.saved_layouts) layouts.set(name, to_json(layout));

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,16 @@ struct Settings {
 
   bool operator==(const Settings&) const = default;
 };
+
+// What a command line asks of one window alone.
+struct AskedLook {
+  std::optional<ThemeName> theme = {};
+  std::optional<float> scale = {};
+};
+Settings with_look(Settings kept, const AskedLook& asked);
+// Of a window that began with_look(kept, asked): what was asked for is as it was kept, unless it
+// was changed in the window.
+Settings without_look(Settings settings, const Settings& kept, const AskedLook& asked);
 
 Json to_json(const Settings& settings);
 // Throws kBadInput; what is out of range is brought into it.

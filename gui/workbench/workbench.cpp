@@ -37,23 +37,59 @@ bool Workbench::compile_with(SizeRequest sizes) {
 }
 
 void Workbench::close(std::size_t source) {
+  const KeptSelection kept = selection_to_keep();
   // What panels keep of a run is known by its address, which another one may get.
   states_.clear();
   sources_.erase(sources_.begin() + static_cast<std::ptrdiff_t>(source));
   links_of_ = nullptr;
-  activate(std::min(active_ > source ? active_ - 1 : active_,
-                    sources_.empty() ? 0 : sources_.size() - 1));
+  active_ = std::min(active_ > source ? active_ - 1 : active_,
+                     sources_.empty() ? 0 : sources_.size() - 1);
+  select_again(kept);
+  read_active();
 }
 
 void Workbench::activate(std::size_t source) {
+  const KeptSelection kept = selection_to_keep();
   active_ = source;
+  select_again(kept);
+  read_active();
+}
+
+bool Workbench::show_session(std::int64_t session) {
+  if (run() == nullptr || session < 1 || session > run()->session_count()) return false;
+  if (session == run()->session()) return true;
+  const KeptSelection kept = selection_to_keep();
+  run()->show_session(session);
+  select_again(kept);
+  return true;
+}
+
+void Workbench::step_session(std::int64_t by) {
+  if (run() == nullptr) return;
+  if (show_session(run()->session() + by)) {
+    tell(fmt::format("session {} of {}", run()->session(), run()->session_count()));
+  } else {
+    tell(by < 0 ? "this is the first session" : "this is the newest session");
+  }
+}
+
+KeptSelection Workbench::selection_to_keep() {
+  return run() == nullptr ? KeptSelection() : kept_selection(selection(), *run(), links());
+}
+
+void Workbench::select_again(const KeptSelection& kept) {
   history_.clear();
+  if (run() == nullptr || run()->is_opening()) return;
+  history_.select(selection_again(kept, *run(), links()));
+}
+
+void Workbench::read_active() {
   notes = {};
   if (run() == nullptr || run()->kind() != SourceKind::kRun) return;
   try {
     notes = read_notes(run()->path());
   } catch (const std::exception& error) {
-    complain(error_of(error).message());
+    complain(line_of(error_of(error)));
   }
 }
 

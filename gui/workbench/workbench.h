@@ -14,6 +14,7 @@
 #include "gui/data/run_data.h"
 #include "gui/views/plan_links.h"
 #include "gui/views/selection.h"
+#include "gui/workbench/kept_selection.h"
 #include "gui/workbench/notes.h"
 #include "gui/workbench/settings.h"
 
@@ -54,7 +55,12 @@ class Workbench {
   RunData& source(std::size_t i) { return *sources_[i]; }
   const RunData& source(std::size_t i) const { return *sources_[i]; }
   std::size_t active() const { return active_; }
+  // What is selected stays so, where this one has it too.
   void activate(std::size_t source);
+  // Of the active run, from 1; what is selected as above. False where there is no such session.
+  bool show_session(std::int64_t session);
+  // The next one, or the one before (-1); says which one it is.
+  void step_session(std::int64_t by);
   // The active one; null where none is open.
   RunData* run() { return sources_.empty() ? nullptr : sources_[active_].get(); }
   const RunData* run() const { return sources_.empty() ? nullptr : sources_[active_].get(); }
@@ -97,14 +103,21 @@ class Workbench {
   std::string region;      // that has the keys: "main", "strip", "inspector", "stages"
   int region_steps = 0;    // regions that the keys shall go on by, below 0: back
   bool maximized = false;  // the region that has the keys, alone
+  bool asks_menu = false;  // for the menu of the panel that has the keys
+  bool is_narrow = false;  // the window: regions open over each other, or not at all
   bool quit = false;
   bool under_way = false;  // something that is shown changes soon: draw again without input
+  bool moves = false;      // something that is shown moves: as often as if somebody did something
   // Whether panels start by themselves what takes a while: for somebody who looks, not for a
   // picture.
   bool works_ahead = false;
   std::string copied;  // for the clipboard, once the frame is drawn
 
  private:
+  KeptSelection selection_to_keep();
+  void select_again(const KeptSelection& kept);
+  void read_active();
+
   std::vector<std::unique_ptr<RunData>> sources_;
   std::size_t active_ = 0;
   SelectionHistory history_;

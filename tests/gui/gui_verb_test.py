@@ -5,6 +5,8 @@ Without a display: a command line that is right ends for want of one, with exit 
 Usage: gui_verb_test.py TRAINSCOPE.
 """
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,6 +47,7 @@ def check_wrong(folder):
         ([run, "--at", "nothing"], USAGE, "--at: there is no panel 'nothing'"),
         ([run, "--at", "nothing,node:x"], USAGE, "--at: there is no panel 'nothing'"),
         ([run, "--at", "kernels,node:nobody"], USAGE, "--at: nothing here is called 'node:nobody'"),
+        ([run, "--at", "kernels,session=2"], USAGE, "--at: kernels: there is no session '2'"),
         (["--at", "kernels,node:nobody"], USAGE, "--at: nothing here is called 'node:nobody'"),
         ([model, "--shape", "nobody=3"], USAGE, "no input or open dimension 'nobody'"),
         ([model, "--batch", "0"], USAGE, "--batch"),
@@ -66,7 +69,7 @@ def check_wrong(folder):
 def check_right(folder):
     run, model = folder / "run", folder / "open.onnx"
     for words in ([run], [], [run, "--exec", "go.kernels", "--exec", "select node:nobody"],
-                  [run, "--at", "memory,call:1"], [run, "--at", "graph"],
+                  [run, "--at", "memory,call:1"], [run, "--at", "graph"], [run, "--at", "kernels,session=1"],
                   [model], [model, "--at", "graph,node:known-when-it-is-compiled"],
                   [model, "--batch", "2", "--seq", "5"], [model, "--batch-size=2", "--shape", "sequence=5"],
                   [model, "--shape", "ids=2,5", "--at", "memory"], [folder / "nowhere", "--at", "graph,call:1"]):
@@ -87,7 +90,34 @@ def check_damaged_settings(folder):
     assert not settings.exists() and aside.read_text(encoding="utf-8") == damaged
 
 
+def needed_libraries(program):
+    """Of an ELF file: those that it names, and those that lie beside the ones of our own."""
+    done = subprocess.run(["readelf", "-dW", str(program)], capture_output=True, text=True, check=True)
+    names = set(re.findall(r"\(NEEDED\).*\[(.+)\]", done.stdout))
+    folders = {folder.replace("$ORIGIN", str(program.parent))
+               for paths in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.+)\]", done.stdout)
+               for folder in paths.split(":") if folder}
+    own = [Path(folder) / name for folder in folders for name in names if (Path(folder) / name).exists()]
+    return names.union(*(needed_libraries(library) for library in own))
+
+
+def check_libraries():
+    """Who trains needs no display: no X11, no OpenGL."""
+    if shutil.which("readelf") is None:
+        print("no readelf here: which libraries the trainer needs is not checked")
+        return
+    program = Path(TRAINSCOPE).resolve()
+    names = needed_libraries(program)
+    assert any(name.startswith("libc.so") for name in names), names
+    of_display = re.compile(r"lib(X[A-Z1]|xcb|GL|EGL|OpenGL|glfw|wayland|imgui)")
+    assert not [name for name in names if of_display.match(name)], names
+    window = program.with_name("trainscope-window")
+    if window.exists():
+        assert [name for name in needed_libraries(window) if of_display.match(name)]
+
+
 def main():
+    check_libraries()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder)

@@ -11,8 +11,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "engine/bundle/reader.h"
 #include "engine/bundle/writer.h"
 #include "engine/onnx/export.h"
 #include "engine/record.h"
@@ -81,6 +83,31 @@ inline void write_profile(const std::filesystem::path& folder,
   write_file_atomic(folder / kRunEventsFile, bytes);
 }
 
+// What a session of five steps leaves, which are the first from `first_step` on.
+inline void write_session(RunWriter& writer, const std::filesystem::path& folder,
+                          const Compiled& step, std::int64_t first_step,
+                          std::uint32_t profiled_steps) {
+  for (std::size_t i = 0; i < step.stages.size(); ++i) {
+    StageRecord record = stage_record(step.stages[i], i == 0 ? nullptr : &step.stages[i - 1]);
+    if (!writer.repeats_last_stage(record)) {
+      write_onnx(step.stages[i].graph, writer.next_stage_file(step.stages[i].name),
+                 {.weights = Weights::kOmit, .tensor = {}});
+    }
+    writer.add_stage(std::move(record), rewrite_log_text(step.stages[i].rewrites));
+  }
+  const PlanRecord plan = plan_record(step);
+  writer.write_plan(plan);
+  for (std::int64_t i = first_step; i < first_step + 5; ++i) {
+    writer.add_step({.step = i, .loss = 5.0 / static_cast<double>(i), .step_ms = 2.0});
+  }
+  if (profiled_steps > 0) {
+    std::vector<profiler::Event> events = steps_of(plan.calls.size(), profiled_steps);
+    add_memory(plan, profiled_steps, events);
+    write_profile(folder, events);
+  }
+  writer.finish(RunStatus::kFinished, 0);
+}
+
 class MadeRun {
  public:
   // `machine` is what the session was planned with, as its record has it; null: nobody measured it.
@@ -96,25 +123,7 @@ class MadeRun {
                           .threads = step.program.threads,
                           .machine = std::move(machine)}};
     RunWriter writer = RunWriter::create(folder_, std::move(manifest));
-    for (std::size_t i = 0; i < step.stages.size(); ++i) {
-      StageRecord record = stage_record(step.stages[i], i == 0 ? nullptr : &step.stages[i - 1]);
-      if (!writer.repeats_last_stage(record)) {
-        write_onnx(step.stages[i].graph, writer.next_stage_file(step.stages[i].name),
-                   {.weights = Weights::kOmit, .tensor = {}});
-      }
-      writer.add_stage(std::move(record), rewrite_log_text(step.stages[i].rewrites));
-    }
-    const PlanRecord plan = plan_record(step);
-    writer.write_plan(plan);
-    for (std::int64_t i = 1; i <= 5; ++i) {
-      writer.add_step({.step = i, .loss = 5.0 / static_cast<double>(i), .step_ms = 2.0});
-    }
-    if (profiled_steps > 0) {
-      std::vector<profiler::Event> events = steps_of(plan.calls.size(), profiled_steps);
-      add_memory(plan, profiled_steps, events);
-      write_profile(folder_, events);
-    }
-    writer.finish(RunStatus::kFinished, 0);
+    write_session(writer, folder_, step, 1, profiled_steps);
   }
   MadeRun(const MadeRun&) = delete;
   MadeRun& operator=(const MadeRun&) = delete;
@@ -124,6 +133,20 @@ class MadeRun {
   }
 
   const std::filesystem::path& folder() const { return folder_; }
+
+  // Trains on for five steps with this one, on this device: a session more.
+  void resume(const Compiled& step, std::uint32_t profiled_steps, std::string_view device_name) {
+    RunLock lock = RunLock::take(folder_);
+    const auto steps = static_cast<std::int64_t>(RunReader::open(folder_).metrics().steps.size());
+    RunWriter writer = RunWriter::resume(std::move(lock), {.command = {"trainscope", "train"},
+                                                           .program_version = "0",
+                                                           .device = "cuda:0",
+                                                           .device_name = std::string(device_name),
+                                                           .threads = 3,
+                                                           .isa = "AVX2",
+                                                           .from_step = steps});
+    write_session(writer, folder_, step, steps + 1, profiled_steps);
+  }
 
  private:
   std::filesystem::path folder_;

@@ -109,6 +109,15 @@ def check_errors(run, folder):
     assert error["code"] == 2 and "kernels" in error["hint"], error
 
 
+def check_frames(run, folder):
+    """A frame is drawn after each command: where the graph is looked at from is known once it was drawn."""
+    done = trainscope("shot", run, "--panel", "window", "--exec", "go.graph", "--exec", "graph.fit",
+                      "--exec", "file.bookmark", "--exec", "go.memory", "-o", folder / "framed.png")
+    assert done.returncode == 0, done.stderr
+    notes = json.loads((run / "notes.json").read_text(encoding="utf-8"))["notes"]
+    assert len(notes) == 1 and "camera=" in notes[0]["view"], notes
+
+
 def check_sizes(folder):
     """Of a model that leaves batch and sequence open."""
     model = folder / "open.onnx"
@@ -143,6 +152,7 @@ def main():
         check_png(run, folder)
         check_svg(run, folder)
         check_errors(run, folder)
+        check_frames(run, folder)
         check_sizes(folder)
     return 0
 

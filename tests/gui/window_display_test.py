@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from pathlib import Path
 
 TRAINSCOPE = Path(sys.argv[1])
@@ -36,8 +37,8 @@ def start_display(folder):
         return server, ":" + answer.readline().strip()
 
 
-def colors_on_display(folder):
-    """How many different colours the display shows: text with soft edges has dozens."""
+def pixels_on_display(folder):
+    """Every pixel that the display shows, row by row, and how many a row has."""
     dump = (folder / "Xvfb_screen0").read_bytes()  # in the form of xwd
     header_bytes, = struct.unpack_from(">I", dump, 0)
     height, = struct.unpack_from(">I", dump, 5 * 4)
@@ -45,7 +46,21 @@ def colors_on_display(folder):
     colormap, = struct.unpack_from(">I", dump, 19 * 4)
     assert bits == 32, bits
     first = header_bytes + 12 * colormap
-    return len(set(memoryview(dump)[first:first + height * row_bytes].cast("I")))
+    return memoryview(dump)[first:first + height * row_bytes].cast("I"), row_bytes // 4
+
+
+def colors_on_display(folder):
+    """How many different colours the display shows: text with soft edges has dozens."""
+    return len(set(pixels_on_display(folder)[0]))
+
+
+def band_color(folder, left, width, top, height):
+    """What most pixels of a band across the window have: what its texts stand on."""
+    pixels, per_row = pixels_on_display(folder)
+    counts = Counter()
+    for y in range(top, top + height):
+        counts.update(pixels[y * per_row + left:y * per_row + left + width].tolist())
+    return counts.most_common(1)[0][0]
 
 
 def make_run(folder):
@@ -93,6 +108,11 @@ class Driver:
                 return found[0]
             time.sleep(0.1)
         raise SystemExit("no window came up")
+
+    def place(self, window):
+        """Left, top, width and height of the window on the display."""
+        said = dict(line.split("=") for line in self.xdotool("getwindowgeometry", "--shell", window).split())
+        return tuple(int(said[name]) for name in ("X", "Y", "WIDTH", "HEIGHT"))
 
     def key(self, name):
         self.xdotool("key", name)
@@ -160,6 +180,23 @@ def apply_less_memory(driver, window, run, folder):
     assert after < before
 
 
+def resize(driver, window, folder, width, height):
+    """The window gets another size: all of it is drawn anew, with the status bar at its new end."""
+    bar = 16  # rows of the status bar, at least
+    left, top, old_width, old_height = driver.place(window)
+    status = band_color(folder, left, old_width, top + old_height - bar, bar)
+    pages = band_color(folder, left, width, top + height - bar, bar)
+    assert pages != status, "the status bar is to be told from what is above it"
+    driver.xdotool("windowsize", "--sync", window, str(width), str(height))
+    wait_for(lambda: driver.place(window)[2:] == (width, height), "the window's new size")
+    left, top = driver.place(window)[:2]
+    wait_for(lambda: band_color(folder, left, width, top + height - bar, bar) == status,
+             "the status bar at the end of the smaller window")
+    pixels, per_row = pixels_on_display(folder)
+    beside = {pixels[y * per_row + left + width + 1] for y in range(top, top + height)}
+    assert len(beside) == 1, "something is drawn beside the smaller window"
+
+
 def drive(driver, process, run, folder):
     window = driver.find_window()
     driver.xdotool("mousemove", "--window", window, "400", "300")
@@ -184,7 +221,7 @@ def drive(driver, process, run, folder):
         colors = colors_on_display(folder)
         print(f"{scale}: {colors} colours")
         assert colors > 50, f"{scale}: {colors} colours are no window"
-    driver.xdotool("windowsize", "--sync", window, "900", "600")
+    resize(driver, window, folder, 900, 600)
     driver.xdotool("mousemove", "--window", window, "300", "200")
     driver.xdotool("click", "1")
     driver.xdotool("click", "4")

@@ -20,6 +20,7 @@ namespace trainscope::gui {
 namespace {
 
 constexpr float kChangesWidth = 300.0F;
+constexpr float kLeastSearch = 80.0F;  // of the field, beside what it found
 
 // The stages that changed the graph, and where each is in the list of all.
 struct StageMenu {
@@ -90,7 +91,12 @@ void collapse_or_open(GraphState& state) {
   state.fits = true;
 }
 
-void draw_node_search(Ui& ui, Workbench& workbench, GraphState& state, const Rect& bar) {
+void draw_node_search(Ui& ui, Workbench& workbench, GraphState& state, Rect bar) {
+  const std::string found = text_of_found(state);
+  const float room = found.empty() ? 0.0F : std::ceil(ui.width(found)) + 1.0F;
+  const Rect count = take_right(bar, bar.width > room + kLeastSearch ? room : 0.0F);
+  if (!count.empty()) take_right(bar, 6.0F);
+  ui.fitting_text(count, {found}, {.color = ui.theme().soft_ink});
   const FieldResponse typed = text_field(
       ui, "search", bar, state.search,
       {.hint = "find: name, op or ONNX node",
@@ -289,8 +295,10 @@ void draw_graph(Ui& ui, Workbench& workbench, const Rect& rect) {
     draw_graph_info(ui, workbench, state, take_top(rest, ui.row_height() + 2.0F));
   }
   const bool lists = state.compared >= 0 && rest.width > kChangesWidth + 360.0F;
-  if (lists) draw_changes(ui, workbench, state, take_right(rest, kChangesWidth));
-  draw_graph_canvas(ui, workbench, state, rest);
+  const Rect list = take_right(rest, lists ? kChangesWidth : 0.0F);
+  state.list_has_focus = lists && has_focus(ui, kChangesTable);
+  draw_graph_canvas(ui, workbench, state, rest);  // before the list: arrows are its own first
+  if (lists) draw_changes(ui, workbench, state, list);
 }
 
 CopiedTable graph_table(Workbench& workbench) {
@@ -346,8 +354,8 @@ Panel graph_panel() {
               "with ~, and those that do the work of nodes that are gone with <. A dashed "
               "frame is around the nodes of what the pass of the stage nearly rewrote.",
           .keys =
-              "Arrows: the next node that way\nEnter: to the selected node\n/: find\n"
-              "+, -: nearer, further",
+              "Arrows: the next node that way\nTab, then arrows: the list of changes\n"
+              "Enter: to the selected node\n/: find\n+, -: nearer, further",
           .draw = draw_graph,
           .table = graph_table,
           .twin = graph_twin,

@@ -6,15 +6,13 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "gui/panels/graph/graph_state.h"
 
 namespace trainscope::gui {
 namespace {
 
-constexpr float kGraphClick = 4.0F;  // pixels that a click may move
-constexpr float kMapWidth = 104.0F;
-constexpr float kMapHeight = 150.0F;
 constexpr float kStub = 12.0F;
 constexpr float kReadable = 1.0F;  // zoom
 
@@ -32,14 +30,17 @@ class GraphDrawer {
     if (state_.fits) state_.camera = fit_camera(state_.layout, view_);
     if (state_.begins) state_.camera = first_camera(state_.layout, view_);
     state_.fits = state_.begins = false;
+    state_.usual_camera = with_selected_seen(first_camera(state_.layout, view_));
     if (follows) bring_into_view();
+    if (state_.asked_camera) state_.camera = *std::exchange(state_.asked_camera, std::nullopt);
     const float share =
         advance_step(state_.step, ui_.input().seconds, workbench_.settings.reduced_motion);
+    workbench_.moves = workbench_.moves || share < 1.0F;
     workbench_.under_way = workbench_.under_way || !state_.step.empty();
     if (share < 1.0F) moving_ = layout_on_its_way(state_.layout, state_.step, share);
     interact();
     const Surface surface(ui_, rect_, ui_.theme().inset);
-    const Clip clip(ui_, rect_);
+    const Clip clip(ui_, rect_, Moves::kAll);
     for (const FrameBlock& block : state_.frame.blocks) draw_block(block);
     draw_near_misses(ui_, workbench_, state_,
                      {.layout = moving_ ? *moving_ : state_.layout,
@@ -49,7 +50,7 @@ class GraphDrawer {
     for (const FrameEdge& edge : state_.frame.edges) draw_edge(edge);
     draw_ghosts(ui_, state_.step, state_.layout, state_.camera, rect_, share);
     for (const FrameNode& node : state_.frame.nodes) draw_node(node);
-    draw_map();
+    draw_graph_map(ui_, state_, rect_);
   }
 
  private:
@@ -58,21 +59,21 @@ class GraphDrawer {
                 state_.frame);
   }
 
-  // The selected node to the middle, unless it is seen already.
-  void bring_into_view() {
-    if (selected_ == kNoPlace) return;
+  // The selected node is in the middle, unless it is seen already.
+  GraphCamera with_selected_seen(const GraphCamera& camera) const {
+    if (selected_ == kNoPlace) return camera;
     const LaidNode& node = state_.layout.nodes[selected_];
-    const float x = (node.x - state_.camera.x) * state_.camera.zoom;
-    const float y = (node.y - state_.camera.y) * state_.camera.zoom;
-    const bool seen = x >= 0.0F && y >= 0.0F &&
-                      x + kNodeWidth * state_.camera.zoom <= view_.width &&
-                      y + kNodeHeight * state_.camera.zoom <= view_.height;
-    if (seen && state_.camera.zoom >= 0.3F) return;
-    state_.camera =
-        camera_at(state_.layout, selected_, view_, std::max(state_.camera.zoom, kReadable));
+    const float x = (node.x - camera.x) * camera.zoom;
+    const float y = (node.y - camera.y) * camera.zoom;
+    const bool seen = x >= 0.0F && y >= 0.0F && x + kNodeWidth * camera.zoom <= view_.width &&
+                      y + kNodeHeight * camera.zoom <= view_.height;
+    if (seen && camera.zoom >= 0.3F) return camera;
+    return camera_at(state_.layout, selected_, view_, std::max(camera.zoom, kReadable));
   }
+  void bring_into_view() { state_.camera = with_selected_seen(state_.camera); }
 
   void interact() {
+    const bool over_map = hold_graph_map(ui_, state_, rect_);
     const Response response = ui_.hit(
         "canvas", rect_, {.kind = ItemKind::kArea, .label = "graph", .value = detail_name()});
     const Point mouse = ui_.input().mouse - rect_.origin();
@@ -86,12 +87,22 @@ class GraphDrawer {
     }
     if (ui_.region_has_keys() || response.focused) walk();
     frame();
-    hovered_ = response.hovered ? node_at(state_.frame, mouse.x, mouse.y) : kNoPlace;
+    hovered_ = response.hovered && !over_map ? node_at(state_.frame, mouse.x, mouse.y) : kNoPlace;
     if (hovered_ != kNoPlace) ui_.tooltip(response, text_of_node(hovered_));
+    if (response.middle_clicked || response.right_clicked) return choose_hovered(response);
     if (!response.clicked || state_.dragged >= kGraphClick) return;
     if (hovered_ == kNoPlace) return click_beside_nodes(ui_.input().mouse);
+    choose_hovered(response);
+  }
+
+  // The middle button goes to it as well.
+  void choose_hovered(const Response& response) {
+    if (hovered_ == kNoPlace) return;
     select_place(state_, workbench_, hovered_);
     selected_ = hovered_;
+    if (response.middle_clicked) {
+      state_.camera = camera_at(state_.layout, selected_, view_, kReadable);
+    }
     frame();
   }
 
@@ -117,7 +128,7 @@ class GraphDrawer {
                                              {"Left", Direction::kLeft},
                                              {"Right", Direction::kRight}}};
     for (const Step& step : kSteps) {
-      if (!ui_.take(step.key)) continue;
+      if (state_.list_has_focus || !ui_.take(step.key)) continue;
       const std::uint32_t next =
           selected_ == kNoPlace
               ? (state_.layout.nodes.empty() ? kNoPlace : 0U)
@@ -131,7 +142,7 @@ class GraphDrawer {
     const std::string& focus = ui_.memory().focus;
     const bool is_mine = focus.empty() || focus == ui_.path_of("canvas");
     if (is_mine && selected_ != kNoPlace && ui_.take("Enter")) {
-      state_.camera = camera_at(state_.layout, selected_, view_, 1.0F);
+      state_.camera = camera_at(state_.layout, selected_, view_, kReadable);
     }
     const float x = view_.width / 2.0F;
     const float y = view_.height / 2.0F;
@@ -262,9 +273,7 @@ class GraphDrawer {
     const Theme& theme = ui_.theme();
     const NodeValue& value = state_.values.nodes[place];
     if (state_.valued == ColorBy::kOp || state_.valued == ColorBy::kPass) {
-      const bool other =
-          state_.valued == ColorBy::kOp && value.category == legend_place(OpClass::kOther);
-      return other ? theme.control : theme.series[value.category % kSeriesColors];
+      return color_of_category(theme, value.category);
     }
     if (!(value.value == value.value)) return theme.control;
     return mixed(theme.control, theme.phases[1], value.shade);
@@ -336,36 +345,6 @@ class GraphDrawer {
         text += ". " + sentence_of(miss);
     }
     return text;
-  }
-
-  // The whole layout at the right lower corner, with the part that is seen.
-  void draw_map() {
-    const float zoom = std::min(kMapWidth / std::max(1.0F, state_.layout.width),
-                                kMapHeight / std::max(1.0F, state_.layout.height));
-    const bool all_seen = state_.camera.zoom * state_.layout.height <= view_.height + 40.0F;
-    if (all_seen || view_.width < 560.0F || view_.height < 320.0F) return;
-    const Rect map{rect_.right() - kMapWidth - 10.0F, rect_.bottom() - kMapHeight - 10.0F,
-                   kMapWidth, kMapHeight};
-    ui_.canvas().fill(map, ui_.theme().panel, 3.0F);
-    ui_.canvas().outline(map, {.color = ui_.theme().line}, 3.0F);
-    const Response response = ui_.hit(
-        "map", map, {.kind = ItemKind::kArea, .label = "map of the graph", .focusable = false});
-    const Clip clip(ui_, map);
-    const float left = map.x + (map.width - state_.layout.width * zoom) / 2.0F;
-    for (const LaidBlock& block : state_.layout.blocks) {
-      const Rect rect{left, map.y + block.rect.y * zoom, state_.layout.width * zoom,
-                      std::max(1.0F, block.rect.height * zoom - 0.5F)};
-      ui_.canvas().fill(rect, with_alpha(ui_.theme().series[2], 0.5F));
-    }
-    ui_.canvas().outline(
-        {left + state_.camera.x * zoom, map.y + state_.camera.y * zoom,
-         view_.width / state_.camera.zoom * zoom, view_.height / state_.camera.zoom * zoom},
-        {.color = ui_.theme().accent, .width = 1.5F});
-    if (!response.held) return;
-    const Point mouse = ui_.input().mouse;
-    state_.camera.x = (mouse.x - left) / zoom - view_.width / state_.camera.zoom / 2.0F;
-    state_.camera.y = (mouse.y - map.y) / zoom - view_.height / state_.camera.zoom / 2.0F;
-    state_.dragged = kGraphClick;
   }
 
   Ui& ui_;

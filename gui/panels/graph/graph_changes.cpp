@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gui/panels/graph/graph_state.h"
 
@@ -47,8 +48,36 @@ void draw_change_cell(Ui& ui, const GraphState& state, const TableCell& cell) {
           {.color = row.is_node ? ui.theme().ink : ui.theme().soft_ink, .fit = Fit::kMiddle});
 }
 
-// The node itself where it is in this stage, or else what does its work.
+// The row that was chosen last: it is chosen until something else is selected.
+struct ChosenChange {
+  std::size_t row = 0;
+  std::uint32_t serial = 0;              // of what it is about
+  Selection selection = {};              // when it had been chosen
+  std::optional<std::size_t> seen = {};  // the row that was chosen in the frame before
+};
+
+// Or else the row of the selected node, or of the selected value.
+std::optional<std::size_t> chosen_change(const ChosenChange& last,
+                                         const std::vector<StageChange>& rows,
+                                         const Selection& selection) {
+  const bool is_last = last.row < rows.size() && rows[last.row].serial == last.serial &&
+                       last.selection == selection && last.serial != 0;
+  if (is_last) return last.row;
+  const bool is_value = selection.subject == Subject::kValue;
+  const std::uint32_t serial = is_value ? selection.value : selection.node;
+  const auto found = std::ranges::find_if(rows, [&](const StageChange& row) {
+    return row.is_node != is_value && row.serial == serial;
+  });
+  if (serial == 0 || found == rows.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - rows.begin());
+}
+
+// The node itself where it is in this stage, or else what does its work; a value of the plan.
 void select_change(GraphState& state, Workbench& workbench, const StageChange& row) {
+  const PlanLinks* links = workbench.links();
+  const bool is_value =
+      !row.is_node && links != nullptr && links->value_of_serial(row.serial) != kNoRow;
+  if (is_value) return workbench.select(select_value(*links, workbench.selection(), row.serial));
   std::uint32_t place = row.is_node ? state.picture.find(row.serial) : kNoPlace;
   for (const std::uint32_t other : row.others) {
     if (place == kNoPlace) place = state.picture.find(other);
@@ -77,26 +106,27 @@ void draw_reason(Ui& ui, Rect& rest, const StageChange& row) {
 void draw_changes(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect) {
   Rect rest = rect;
   const std::vector<StageChange>& rows = state.changes.rows;
-  const std::uint32_t selected = workbench.selection().node;
-  const auto found = std::ranges::find_if(
-      rows, [&](const StageChange& row) { return row.is_node && row.serial == selected; });
-  const bool is_there = selected != 0 && found != rows.end();
-  if (is_there && rect.height > 220.0F) {
-    draw_reason(ui, rest, *found);
-  }
+  auto& last = workbench.state<ChosenChange>();
+  const std::optional<std::size_t> chosen = chosen_change(last, rows, workbench.selection());
+  if (chosen && rect.height > 220.0F) draw_reason(ui, rest, rows[*chosen]);
   if (rows.empty()) {
     return ui.text(rest, "The two stages are the same",
                    {.color = ui.theme().soft_ink, .align = Align::kCenter});
   }
-  const TableResponse response =
-      table(ui, "changes", rest,
-            {.columns = kChangeColumns,
-             .rows = rows.size(),
-             .chosen = is_there ? std::optional(static_cast<std::size_t>(found - rows.begin()))
-                                : std::nullopt},
-            state.change_table,
-            [&](Ui& inner, const TableCell& cell) { draw_change_cell(inner, state, cell); });
-  if (response.clicked) select_change(state, workbench, rows[*response.clicked]);
+  const TableResponse response = table(ui, kChangesTable, rest,
+                                       {.columns = kChangeColumns,
+                                        .rows = rows.size(),
+                                        .chosen = chosen,
+                                        .scrolls_to_chosen = last.seen != chosen},
+                                       state.change_table, [&](Ui& inner, const TableCell& cell) {
+                                         draw_change_cell(inner, state, cell);
+                                       });
+  last.seen = chosen;
+  if (!response.clicked) return;
+  select_change(state, workbench, rows[*response.clicked]);
+  last.row = *response.clicked;
+  last.serial = rows[last.row].serial;
+  last.selection = workbench.selection();
 }
 
 void draw_ghosts(Ui& ui, const StageStep& step, const GraphLayout& layout,

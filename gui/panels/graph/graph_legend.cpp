@@ -1,9 +1,13 @@
 // What the colours of the Graph's nodes mean.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
@@ -12,34 +16,64 @@
 namespace trainscope::gui {
 namespace {
 
-// A swatch for each class of ops that the stage has.
-void draw_op_legend(Ui& ui, const GraphState& state, Rect rest) {
-  std::array<bool, kLegendPlaces> is_there = {};
-  for (const NodeValue& value : state.values.nodes) is_there[value.category % kLegendPlaces] = true;
-  for (std::size_t i = 0; i < kLegendPlaces; ++i) {
-    if (!is_there[i]) continue;
-    const std::string_view name = name_of(class_at(i));
-    const float width = std::ceil(ui.width(name, Face::kSmall)) + 26.0F;
-    if (rest.width < width) return;
-    Rect item = take_left(rest, width);
-    const Rect swatch = take_left(item, 14.0F);
-    const Color color = i < kSeriesColors ? ui.theme().series[i] : ui.theme().control;
-    ui.canvas().fill({swatch.x, swatch.y + swatch.height / 2.0F - 4.0F, 8.0F, 8.0F}, color, 2.0F);
-    ui.text(item, name, {.face = Face::kSmall, .color = ui.theme().soft_ink});
+struct LegendEntry {
+  std::string_view name = {};
+  std::size_t category = 0;
+};
+
+// How many of the entries find no room; which they are is told where the mouse is.
+void draw_left_out(Ui& ui, const Rect& rest, std::span<const LegendEntry> entries) {
+  const std::string text = fmt::format("+{}", entries.size());
+  const Rect place{rest.x, rest.y, std::min(rest.width, std::ceil(ui.width(text, Face::kSmall))),
+                   rest.height};
+  const Response response =
+      ui.hit("left_out", place, {.kind = ItemKind::kArea, .label = text, .focusable = false});
+  std::string names;
+  for (const LegendEntry& entry : entries) {
+    names.append(names.empty() ? "" : "\n").append(entry.name);
   }
+  ui.tooltip(response, names);
+  ui.fitting_text(place, {text}, {.face = Face::kSmall, .color = ui.theme().soft_ink});
 }
 
-void draw_pass_legend(Ui& ui, const GraphState& state, Rect rest) {
-  for (std::size_t i = 0; i < state.values.passes.size(); ++i) {
-    const std::string& name = state.values.passes[i];
-    const float width = std::ceil(ui.width(name, Face::kSmall)) + 26.0F;
-    if (rest.width < width) return;
+// A swatch and a name each, from the left.
+void draw_entries(Ui& ui, std::span<const LegendEntry> entries, Rect rest) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const LegendEntry& entry = entries[i];
+    const float width = std::ceil(ui.width(entry.name, Face::kSmall)) + 26.0F;
+    const bool is_last = i + 1 == entries.size();
+    const float left_out = is_last ? 0.0F : std::ceil(ui.width("+00", Face::kSmall));
+    if (rest.width < width + left_out) return draw_left_out(ui, rest, entries.subspan(i));
     Rect item = take_left(rest, width);
     const Rect swatch = take_left(item, 14.0F);
     ui.canvas().fill({swatch.x, swatch.y + swatch.height / 2.0F - 4.0F, 8.0F, 8.0F},
-                     ui.theme().series[i % kSeriesColors], 2.0F);
-    ui.text(item, name, {.face = Face::kSmall, .color = ui.theme().soft_ink});
+                     color_of_category(ui.theme(), entry.category), 2.0F);
+    ui.text(item, entry.name, {.face = Face::kSmall, .color = ui.theme().soft_ink});
   }
+}
+
+// Each class of ops that the stage has.
+std::vector<LegendEntry> op_entries(const GraphState& state) {
+  std::array<bool, kLegendPlaces> is_there = {};
+  for (const NodeValue& value : state.values.nodes) is_there[value.category % kLegendPlaces] = true;
+  std::vector<LegendEntry> entries;
+  for (std::size_t i = 0; i < kLegendPlaces; ++i) {
+    if (is_there[i]) entries.push_back({name_of(class_at(i)), i});
+  }
+  return entries;
+}
+
+// The passes with the most nodes, and the others as one.
+std::vector<LegendEntry> pass_entries(const GraphState& state) {
+  std::vector<LegendEntry> entries;
+  for (const std::string& pass : state.values.passes) {
+    if (entries.size() == kSeriesColors) {
+      entries.push_back({"other passes", kSeriesColors});
+      break;
+    }
+    entries.push_back({pass, entries.size()});
+  }
+  return entries;
 }
 
 Unit unit_of(ColorBy coloring) {
@@ -77,12 +111,13 @@ std::string fact_of_greatest(Workbench& workbench, const GraphState& state) {
 // From nothing to the greatest, in four decades; a share in equal steps.
 void draw_scale_legend(Ui& ui, Workbench& workbench, const GraphState& state, Rect rest) {
   if (state.values.greatest <= 0.0) {
-    ui.text(rest,
-            state.valued == ColorBy::kRoof
-                ? "not known: needs a profile and the machine's rates (doctor --roofs)"
-                : "not known for this stage",
-            {.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kEnd});
-    return;
+    return ui.fitting_text(
+        rest,
+        {state.valued == ColorBy::kRoof
+             ? "not known: needs a profile and the machine's rates (doctor --roofs)"
+             : "not known for this stage",
+         "not known"},
+        {.face = Face::kSmall, .color = ui.theme().soft_ink});
   }
   Rect scale = take_left(rest, 120.0F);
   scale = {scale.x, scale.y + scale.height / 2.0F - 4.0F, scale.width, 8.0F};
@@ -104,9 +139,14 @@ void draw_scale_legend(Ui& ui, Workbench& workbench, const GraphState& state, Re
 
 }  // namespace
 
+Color color_of_category(const Theme& theme, std::size_t category) {
+  return category < kSeriesColors ? theme.series[category] : theme.control;
+}
+
 void draw_legend(Ui& ui, Workbench& workbench, const GraphState& state, const Rect& rect) {
-  if (state.valued == ColorBy::kOp) return draw_op_legend(ui, state, rect);
-  if (state.valued == ColorBy::kPass) return draw_pass_legend(ui, state, rect);
+  const Scope scope(ui, "legend");
+  if (state.valued == ColorBy::kOp) return draw_entries(ui, op_entries(state), rect);
+  if (state.valued == ColorBy::kPass) return draw_entries(ui, pass_entries(state), rect);
   draw_scale_legend(ui, workbench, state, rect);
 }
 

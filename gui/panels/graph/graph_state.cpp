@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/views/inspection_stage.h"
 #include "gui/views/model_nodes.h"
 
 namespace trainscope::gui {
@@ -199,10 +200,11 @@ void select_place(GraphState& state, Workbench& workbench, std::uint32_t place) 
   const Fate* fate = is_planned ? nullptr : workbench.run()->node_fate(serial);
   if (fate != nullptr) {
     selection = select_model_node(*workbench.run(), selection, fate->thing.name);
-  } else if (links != nullptr) {
+  } else if (is_planned) {
     selection = select_node(*links, selection, serial);
   } else {
-    selection.node = serial;
+    selection.stage = static_cast<std::int32_t>(state.stage);
+    selection = select_unplanned_node(*workbench.run(), selection, serial);
   }
   selection.stage = static_cast<std::int32_t>(state.stage);
   state.node_stage = state.stage;
@@ -215,6 +217,11 @@ void select_near_miss(GraphState& state, Workbench& workbench, std::size_t miss)
   const std::uint32_t place = state.near_misses[miss].places.front();
   state.collapsed.erase(state.layout.blocks[state.layout.nodes[place].block].name);
   select_place(state, workbench, place);
+}
+
+std::string text_of_found(const GraphState& state) {
+  if (state.found.empty()) return {};
+  return fmt::format("{} of {}", state.found_at + 1, state.found.size());
 }
 
 void find_next(GraphState& state, Workbench& workbench) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/data/run_data.h"
@@ -56,12 +57,15 @@ struct GraphState {
   std::int32_t compared = -1;  // of `changes`
   StageChanges changes = {};
   TableState change_table = {.sorted_by = 0, .descending = false};
+  bool list_has_focus = false;  // that of changes, in this frame: arrows are its own
   std::vector<NearMissGroup> near_misses = {};  // of the stage's pass
   std::size_t near_miss = 0;                    // the one that was gone to last
 
   GraphCamera camera = {};
-  bool fits = false;   // the camera shall show all of it in the next frame
-  bool begins = true;  // ... or what is shown first
+  bool fits = false;              // the camera shall show all of it in the next frame
+  bool begins = true;             // ... or what is shown first
+  GraphCamera usual_camera = {};  // where it is with this stage and selection if nobody moves it
+  std::optional<GraphCamera> asked_camera = {};  // of a view: for the next frame
   GraphFrame frame = {};
   float dragged = 0.0F;
 
@@ -82,10 +86,21 @@ std::uint32_t selected_place(const GraphState& state, const Workbench& workbench
 void select_place(GraphState& state, Workbench& workbench, std::uint32_t place);
 // Selects the first node of a near miss, and opens its block. `miss` is a position in the list.
 void select_near_miss(GraphState& state, Workbench& workbench, std::size_t miss);
+// "3 of 12": which of those that `search` finds is selected; empty before Enter.
+std::string text_of_found(const GraphState& state);
 // Selects what `search` finds, the first or the one after the last.
 void find_next(GraphState& state, Workbench& workbench);
 
+inline constexpr float kGraphClick = 4.0F;  // pixels that a click may move
+
 void draw_graph_canvas(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect);
+// The map lies at the right lower corner of the canvas `rect`, where not all of the layout is seen.
+// Moves the camera while it is held, and says whether the mouse is on it: asked before the canvas,
+// which lies below it.
+bool hold_graph_map(Ui& ui, GraphState& state, const Rect& rect);
+void draw_graph_map(Ui& ui, const GraphState& state, const Rect& rect);
+// Of an op class or a pass: those beyond the colours are drawn as other ones.
+Color color_of_category(const Theme& theme, std::size_t category);
 // What the colours of nodes mean, on one line.
 void draw_legend(Ui& ui, Workbench& workbench, const GraphState& state, const Rect& rect);
 // Dashed where nodes were, with a line to what does their work now, `share` of its length.
@@ -105,6 +120,7 @@ void draw_near_misses(Ui& ui, Workbench& workbench, GraphState& state, const Nea
 // the stage.
 void draw_missed_rewrites(Ui& ui, Workbench& workbench, TableState& state, const Rect& rect);
 // What the shown stage has and the compared one has not, and the other way round.
+inline constexpr std::string_view kChangesTable = "changes";
 void draw_changes(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect);
 
 }  // namespace trainscope::gui

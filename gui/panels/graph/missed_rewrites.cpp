@@ -1,7 +1,9 @@
 // The list of what passes nearly rewrote.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "gui/panels/empty_state.h"
@@ -14,6 +16,19 @@ struct Miss {
   std::size_t stage = 0;
   const NearMissRecord* record = nullptr;
 };
+
+struct ChosenMiss {
+  std::size_t row = 0;  // that was chosen last
+};
+
+// The row that was chosen last, while its stage is shown, or else the first of that stage.
+std::optional<std::size_t> chosen_miss(std::size_t last, const std::vector<Miss>& misses,
+                                       std::size_t shown) {
+  if (last < misses.size() && misses[last].stage == shown) return last;
+  const auto found = std::ranges::find(misses, shown, &Miss::stage);
+  if (found == misses.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - misses.begin());
+}
 
 }  // namespace
 
@@ -42,9 +57,13 @@ void draw_missed_rewrites(Ui& ui, Workbench& workbench, TableState& state, const
        .help = "The pass that looked at it",
        .sorts = false},
   }};
+  auto& last = workbench.state<ChosenMiss>();
   const TableResponse response =
-      table(ui, "misses", rect, {.columns = kMissColumns, .rows = misses.size()}, state,
-            [&](Ui& inner, const TableCell& cell) {
+      table(ui, "misses", rect,
+            {.columns = kMissColumns,
+             .rows = misses.size(),
+             .chosen = chosen_miss(last.row, misses, shown_stage(workbench))},
+            state, [&](Ui& inner, const TableCell& cell) {
               const Miss& miss = misses[cell.row];
               const std::string text =
                   cell.column == 0 ? fmt::format("{}: {}", miss.record->node(), miss.record->reason)
@@ -56,7 +75,10 @@ void draw_missed_rewrites(Ui& ui, Workbench& workbench, TableState& state, const
     ui.tooltip({.hovered = true},
                fmt::format("{}\n{}", miss.record->reason, fmt::join(miss.record->nodes, "\n")));
   }
-  if (response.clicked) show_stage(workbench, misses[*response.clicked].stage);
+  if (response.clicked) {
+    last.row = *response.clicked;
+    show_stage(workbench, misses[last.row].stage);
+  }
   if (response.activated) workbench.request("panel graph");
 }
 

@@ -18,6 +18,7 @@
 namespace trainscope::gui {
 namespace {
 
+constexpr std::string_view kTitle = "What would help";
 constexpr std::string_view kLooking =
     "Compiling the step with each lever, and pricing its calls ...";
 constexpr std::size_t kMostLines = 3;
@@ -29,7 +30,7 @@ void start_advice(AdviceState::OfRun& of_run, const RunData& run) {
     for (std::string& word : words_of(run.sizes())) words.push_back(std::move(word));
   }
   of_run.process = std::make_unique<JsonProcess>(trainscope_program(), words);
-  of_run.seen = run.version();
+  of_run.seen = run.reading();
 }
 
 bool is_under_way(const AdviceState::OfRun& of_run) {
@@ -191,10 +192,11 @@ void look_for_advice(Workbench& workbench) {
     is_any_under_way = is_any_under_way || is_under_way(of_each);
   }
   // One after the other: calls are timed. What an answer is of may be another step by now.
-  if (workbench.works_ahead && !is_any_under_way && of_run.seen != run.version()) {
+  const bool is_new = run.shows_newest() && of_run.seen != run.reading();
+  if (workbench.works_ahead && !is_any_under_way && is_new) {
     const bool has_step = run.has_memory_plan() && has_model_file(run);
     if (has_step && !is_being_trained(run)) start_advice(of_run, run);
-    of_run.seen = run.version();
+    of_run.seen = run.reading();
   }
   if (is_under_way(of_run) || is_any_under_way) workbench.under_way = true;
   const bool has_failed =
@@ -226,15 +228,15 @@ void draw_advice_lines(Ui& ui, Workbench& workbench, const Rect& rect) {
     ui.text(take_right(head, columns.milliseconds), "a step", look);
     ui.text(take_right(head, columns.bytes), "arena", look);
   }
-  ui.text(head, "What would help", {.face = Face::kBold, .fit = Fit::kEnd});
+  ui.fitting_text(head, {kTitle}, {.face = Face::kBold});
   if (!is_done) {
-    return ui.text(take_top(rest, ui.row_height()), kLooking,
-                   {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+    return ui.fitting_text(take_top(rest, ui.row_height()), {kLooking, "Looking for it ..."},
+                           {.color = ui.theme().soft_ink});
   }
   const JsonArray& levers = process.json().at("levers").as_array();
   if (levers.empty()) {
-    return ui.text(take_top(rest, ui.row_height()), "Nothing of what is known.",
-                   {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+    return ui.fitting_text(take_top(rest, ui.row_height()), {"Nothing of what is known."},
+                           {.color = ui.theme().soft_ink});
   }
   for (std::size_t i = 0; i < levers.size() && rest.height >= ui.row_height(); ++i) {
     draw_lever(ui, workbench, take_top(rest, ui.row_height()), levers[i], i);
@@ -260,7 +262,7 @@ void draw_advice(Ui& ui, Workbench& workbench, const Rect& rect) {
                               .tooltip = "Calls are timed anew"});
     if (asks) workbench.request("overview.advise");
   }
-  ui.text(head, "What would help", {.face = Face::kBold, .fit = Fit::kEnd});
+  ui.fitting_text(head, {kTitle}, {.face = Face::kBold});
   switch (process.phase()) {
     case JsonProcess::Phase::kRunning:
       ui.paragraph(rest, kLooking, {.color = ui.theme().soft_ink});

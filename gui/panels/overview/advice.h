@@ -15,7 +15,7 @@ namespace trainscope::gui {
 struct AdviceState {
   struct OfRun {
     std::unique_ptr<JsonProcess> process = {};  // null: nobody has asked yet
-    std::uint64_t seen = 0;                     // the run's version when it was last looked at
+    std::uint64_t seen = 0;                     // the run's reading when it was last looked at
     bool is_wanted = false;                     // somebody waits for the answer that is under way
   };
   bool is_shown = false;  // all that is said, in place of the curves

@@ -1,6 +1,8 @@
 // Cards of steps, evaluations and the plan.
 #include "gui/panels/overview/overview_cards.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -42,13 +44,17 @@ std::vector<OverviewCard> plan_cards(const RunData& run) {
   std::vector<OverviewCard> cards;
   if (!run.has_memory_plan()) return cards;
   const PlanSpace& arena = run.plan()->arena();
+  // `plan` is of the newest session.
+  const std::string planned =
+      run.shows_newest() ? std::string("plan {run} | ")
+                         : fmt::format("inspect {{run}} --memory{} | ", run.session_flag());
   cards.push_back({"peak memory",
                    {static_cast<double>(arena.bytes), Unit::kBytes},
-                   "plan {run} | /arena_bytes",
+                   planned + "/arena_bytes",
                    "The arena: all memory that a step uses"});
   cards.push_back({"lower bound",
                    {static_cast<double>(arena.lower_bound_bytes), Unit::kBytes},
-                   "plan {run} | /lower_bound_bytes",
+                   planned + "/lower_bound_bytes",
                    "No placement of these buffers needs less than this"});
   return cards;
 }

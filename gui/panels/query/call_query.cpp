@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/text.h"
@@ -15,27 +17,48 @@
 namespace trainscope::gui {
 namespace {
 
+constexpr float kLeastFilter = 170.0F;  // beside the menu of runs
+constexpr float kLeastBeside = 90.0F;   // of that menu
+constexpr float kMostBeside = 220.0F;
+
 bool has_times_of_calls(RunData& run) {
   return run.plan() != nullptr && run.times() != nullptr && !run.times()->steps.empty();
 }
 
-// Which run is beside this one.
+// Null: nothing is.
+void put_beside(Workbench& workbench, RunData* run) {
+  workbench.state<CallQuery>().beside = run;
+  if (run == nullptr) return workbench.tell("nothing is beside");
+  workbench.tell(has_times_of_calls(*run)
+                     ? fmt::format("{} is beside", run->name())
+                     : fmt::format("{} has no profile: it cannot be beside", run->name()));
+}
+
+// Which run is beside this one, or why it is not.
+std::string label_of_beside(Workbench& workbench, const CallQuery& query) {
+  if (query.beside == nullptr || query.beside == workbench.run()) return "beside ▼";
+  const std::string& name = query.beside->name();
+  const std::string_view how = run_beside(workbench) == nullptr ? "no profile:" : "beside";
+  return fmt::format("{} {} ▼", how, name);
+}
+
 void draw_beside(Ui& ui, Workbench& workbench, CallQuery& query, Rect& bar) {
   if (workbench.count() < 2 || bar.width < 260.0F) return;
   std::vector<MenuItem> items = {{.label = "nothing beside", .checked = query.beside == nullptr}};
-  std::vector<const RunData*> runs = {nullptr};
+  std::vector<RunData*> runs = {nullptr};
   for (std::size_t i = 0; i < workbench.count(); ++i) {
     if (i == workbench.active()) continue;
-    const RunData& source = workbench.source(i);
+    RunData& source = workbench.source(i);
     items.push_back({.label = source.name(), .checked = query.beside == &source});
     runs.push_back(&source);
   }
-  constexpr std::string_view kLabel = "beside ▼";
-  const Rect place = take_right(bar, button_width(ui, kLabel));
+  const std::string label = label_of_beside(workbench, query);
+  const float room = std::clamp(bar.width - kLeastFilter, kLeastBeside, kMostBeside);
+  const Rect place = take_right(bar, std::min(button_width(ui, label), room));
   take_right(bar, 6.0F);
-  const int chosen =
-      menu_button(ui, "beside", place, kLabel, items, {.tooltip = "Another run beside this one"});
-  if (chosen >= 0) query.beside = runs[static_cast<std::size_t>(chosen)];
+  const int chosen = menu_button(ui, "beside", place, label, items,
+                                 {.tooltip = "Another run beside this one", .fit = Fit::kMiddle});
+  if (chosen >= 0) put_beside(workbench, runs[static_cast<std::size_t>(chosen)]);
 }
 
 }  // namespace
@@ -55,18 +78,14 @@ RunData* run_beside(Workbench& workbench) {
 }
 
 void take_next_beside(Workbench& workbench) {
-  auto& query = workbench.state<CallQuery>();
-  bool is_next = query.beside == nullptr;
+  const RunData* before = workbench.state<CallQuery>().beside;
+  bool is_next = before == nullptr;
   for (std::size_t i = 0; i < workbench.count(); ++i) {
-    const RunData* source = &workbench.source(i);
-    if (is_next && i != workbench.active()) {
-      query.beside = source;
-      return workbench.tell(fmt::format("{} is beside", source->name()));
-    }
-    is_next = is_next || source == query.beside;
+    RunData* source = &workbench.source(i);
+    if (is_next && i != workbench.active()) return put_beside(workbench, source);
+    is_next = is_next || source == before;
   }
-  query.beside = nullptr;
-  workbench.tell("nothing is beside");
+  put_beside(workbench, nullptr);
 }
 
 void draw_call_query(Ui& ui, Workbench& workbench, Rect bar, std::string_view fault) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string_view>
 
 namespace trainscope::gui {
 namespace {
@@ -105,25 +107,52 @@ std::vector<TableColumn> columns_of(const KernelsState& state) {
   return columns;
 }
 
+const profiler::BreakdownRow& KernelsState::row(std::size_t row) const {
+  if (!is_of_other_alone(row)) return rows.table.rows[row];
+  return other_rows.table.rows[other_alone[row - rows.table.rows.size()]];
+}
+
+std::optional<std::size_t> KernelsState::chosen_row() const {
+  for (std::size_t i = 0; i < row_count(); ++i) {
+    if (chosen.is(row(i).name, row(i).is_call)) return i;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// The rows of the run beside, and which of them the active one has not.
+void take_other_rows(KernelsState& state, RunData* other) {
+  state.shown_other = other;
+  state.other_version = other == nullptr ? 0 : other->version();
+  state.other_rows = {};
+  state.other_row.clear();
+  state.other_alone.clear();
+  if (other == nullptr) return;
+  state.other_rows = kernel_rows(*other->times(), *other->plan(), other->machine(), state.wishes);
+  std::set<std::string_view> own;
+  for (const profiler::BreakdownRow& row : state.rows.table.rows) own.insert(row.name);
+  for (std::size_t i = 0; i < state.other_rows.table.rows.size(); ++i) {
+    const std::string& name = state.other_rows.table.rows[i].name;
+    state.other_row.emplace(name, i);
+    if (!own.contains(name)) state.other_alone.push_back(i);
+  }
+}
+
+}  // namespace
+
 const KernelRows& rows_of_now(KernelsState& state, RunData& run, RunData* other) {
+  const bool other_kept =
+      state.shown_other == other && (other == nullptr || state.other_version == other->version());
   const bool kept = state.of == &run && state.version == run.version() &&
-                    state.shown == state.wishes && state.shown_other == other;
+                    state.shown == state.wishes && other_kept;
   if (!kept) {
-    state.other_rows = {};
-    state.other_row.clear();
-    if (other != nullptr) {
-      state.other_rows =
-          kernel_rows(*other->times(), *other->plan(), other->machine(), state.wishes);
-    }
-    for (std::size_t i = 0; i < state.other_rows.table.rows.size(); ++i) {
-      state.other_row.emplace(state.other_rows.table.rows[i].name, i);
-    }
-    state.shown_other = other;
     state.rows = kernel_rows(*run.times(), *run.plan(), run.machine(), state.wishes);
     state.greatest_share = 0.0;
     for (const profiler::BreakdownRow& row : state.rows.table.rows) {
       state.greatest_share = std::max(state.greatest_share, state.rows.table.share(row));
     }
+    take_other_rows(state, other);
     state.shown = state.wishes;
     state.of = &run;
     state.version = run.version();

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gui/panels/query/call_query.h"
+#include "gui/panels/query/chosen_row.h"
 #include "gui/ui/table.h"
 #include "gui/views/kernel_rows.h"
 #include "gui/workbench/workbench.h"
@@ -34,8 +36,18 @@ struct KernelsState {
   std::vector<const NumberColumn*> columns;
 
   const RunData* shown_other = nullptr;  // the run beside it; null: none
+  std::uint64_t other_version = 0;
   KernelRows other_rows;
   std::map<std::string, std::size_t> other_row;  // by name
+  std::vector<std::size_t> other_alone;  // of its rows, those that this run has not: they come last
+
+  ChosenRow chosen;
+
+  std::size_t row_count() const { return rows.table.rows.size() + other_alone.size(); }
+  bool is_of_other_alone(std::size_t row) const { return row >= rows.table.rows.size(); }
+  // Of the table's row: of this run, or of the one beside it alone.
+  const profiler::BreakdownRow& row(std::size_t row) const;
+  std::optional<std::size_t> chosen_row() const;
 };
 
 // With the filter of now.

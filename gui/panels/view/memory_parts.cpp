@@ -121,7 +121,7 @@ std::string budget_now(Workbench& workbench) {
 bool show_budget(Workbench& workbench, std::string_view text) {
   BudgetModel* model = budget_of(workbench);
   if (model == nullptr) return text.empty();
-  if (text.empty()) return model->ask(model->first_request()), true;
+  if (text.empty()) return model->ask_first(), true;
   for (const PlanLevel level : {PlanLevel::kNone, PlanLevel::kLevel1, PlanLevel::kLevel2}) {
     if (name_of(level) == text) return model->ask_level(level), true;
   }

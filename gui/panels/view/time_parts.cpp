@@ -38,11 +38,21 @@ std::optional<TimeRange> range_from(std::string_view text) {
   return TimeRange{.begin_ns = *begin, .end_ns = *end};
 }
 
+// "BEGIN:END" within the profile.
+std::optional<TimeRange> range_within(const TimelineState* state, std::string_view text) {
+  const std::optional<TimeRange> range = range_from(text);
+  if (state == nullptr || !range) return std::nullopt;
+  const TimeRange& whole = state->data.whole;
+  const bool is_within = whole.begin_ns <= range->begin_ns && range->end_ns <= whole.end_ns;
+  return is_within ? range : std::nullopt;
+}
+
 std::string range_now(Workbench& workbench) { return text_of_range(workbench.selection().range); }
 
 bool select_range(Workbench& workbench, std::string_view text) {
-  const std::optional<TimeRange> range = text.empty() ? TimeRange() : range_from(text);
-  if (!range || (!text.empty() && timeline_of(workbench) == nullptr)) return false;
+  const std::optional<TimeRange> range =
+      text.empty() ? TimeRange() : range_within(timeline_of(workbench), text);
+  if (!range) return false;
   Selection selection = workbench.selection();
   selection.range = *range;
   workbench.select(selection);
@@ -58,12 +68,10 @@ std::string seen_times_now(Workbench& workbench) {
 bool see_times(Workbench& workbench, std::string_view text) {
   TimelineState* state = timeline_of(workbench);
   if (state == nullptr) return text.empty();
-  const std::optional<TimeRange> range = text.empty() ? first_view(state->data) : range_from(text);
-  const TimeRange& whole = state->data.whole;
-  const bool is_within =
-      range && whole.begin_ns <= range->begin_ns && range->end_ns <= whole.end_ns;
-  if (is_within || text.empty()) state->view = moved(state->data, *range, 0);
-  return is_within || text.empty();
+  const std::optional<TimeRange> range =
+      text.empty() ? first_view(state->data) : range_within(state, text);
+  if (range) state->view = moved(state->data, *range, 0);
+  return range.has_value();
 }
 
 std::string sums_by_now(Workbench& workbench) {

@@ -1,4 +1,5 @@
-// What views name of each panel: stages, ranges, groups, filters, the cursor, the budget.
+// What views name of each panel: stages, ranges, groups, filters, the cursor, the budget, the
+// run that is compared.
 #pragma once
 
 #include <span>
@@ -14,5 +15,6 @@ std::span<const ViewPart> budget_view();
 std::span<const ViewPart> timeline_view();
 std::span<const ViewPart> kernels_view();
 std::span<const ViewPart> roofline_view();
+std::span<const ViewPart> runs_view();
 
 }  // namespace trainscope::gui

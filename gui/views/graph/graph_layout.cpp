@@ -1,5 +1,5 @@
-// Rows by the longest path within a block's column, lanes within a row as the stage before had them
-// or else by the mean of what a node reads.
+// Rows by the longest path within a block's column, in the order that the stage before had; lanes
+// within a row as the stage before had them or else by the mean of what a node reads.
 #include "gui/views/graph/graph_layout.h"
 
 #include <algorithm>
@@ -7,7 +7,9 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace trainscope::gui {
 namespace {
@@ -43,16 +45,70 @@ class Layouter {
   }
 
  private:
+  // Where each node is in the order of rows and lanes of the stage before, group by group; below 0:
+  // it is new.
+  std::vector<std::int32_t> remembered_order() const {
+    std::vector<std::pair<std::uint32_t, LayoutMemory::Place>> places(picture_.nodes.size());
+    std::vector<std::uint32_t> old;
+    for (std::uint32_t i = 0; i < places.size(); ++i) {
+      const auto remembered = memory_.places.find(picture_.nodes[i].serial);
+      if (remembered == memory_.places.end()) continue;
+      places[i] = {group_[i], remembered->second};
+      const bool flows_up = picture_.nodes[i].column == Column::kBackward;
+      if (flows_up) places[i].second.x *= -1.0f;  // rows are turned over, lanes are not
+      old.push_back(i);
+    }
+    std::ranges::stable_sort(old, [&](std::uint32_t a, std::uint32_t b) {
+      const auto& [group_a, place_a] = places[a];
+      const auto& [group_b, place_b] = places[b];
+      return std::tuple(group_a, place_a.row, place_a.x) <
+             std::tuple(group_b, place_b.row, place_b.x);
+    });
+    std::vector<std::int32_t> order(places.size(), -1);
+    for (std::size_t k = 0; k < old.size(); ++k) order[old[k]] = static_cast<std::int32_t>(k);
+    return order;
+  }
+
+  // The nodes in an order in which each follows what it reads and, if it keeps its place among the
+  // others of its group, all that stood before it. What now reads something that stood behind it
+  // keeps none.
+  std::vector<std::uint32_t> order_to_rank() {
+    const std::vector<std::int32_t> order = remembered_order();
+    std::vector<std::int32_t> reach(order.size(), -1);  // the last of `order` that it follows
+    keeps_.assign(order.size(), false);
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      for (const PictureEdge& edge : picture_.inputs_of(i)) {
+        if (group_[edge.from] == group_[i]) reach[i] = std::max(reach[i], reach[edge.from]);
+      }
+      keeps_[i] = order[i] > reach[i];
+      if (keeps_[i]) reach[i] = order[i];
+    }
+    std::vector<std::uint32_t> sequence(order.size());
+    std::iota(sequence.begin(), sequence.end(), 0U);
+    std::ranges::stable_sort(sequence, {},
+                             [&](std::uint32_t i) { return std::pair(reach[i], !keeps_[i]); });
+    return sequence;
+  }
+
   // A rank is at least one more than the greatest of what is read in the same group, and the row
   // that the node had in the stage before: what is gone leaves a row that closes if nobody else has
-  // it.
+  // it. Who moves takes along what stood behind it.
   void rank_nodes() {
-    const std::size_t count = picture_.nodes.size();
-    std::vector<bool> stands_free(count, false);  // new, and reads nothing of its group
-    for (std::uint32_t i = 0; i < count; ++i) {
+    std::vector<bool> stands_free(picture_.nodes.size(),
+                                  false);  // new, and reads nothing of its group
+    std::uint32_t last = kNoPlace;         // that keeps its place
+    std::int32_t last_row = 0;             // where it was
+    for (const std::uint32_t i : order_to_rank()) {
       const auto remembered = memory_.places.find(picture_.nodes[i].serial);
       const bool is_new = remembered == memory_.places.end();
       if (!is_new) rank_[i] = remembered->second.row;
+      if (keeps_[i]) {
+        const std::int32_t row = rank_[i];
+        const bool follows = last != kNoPlace && group_[last] == group_[i];
+        if (follows) rank_[i] = std::max(row, rank_[last] + (row == last_row ? 0 : 1));
+        last_row = row;
+        last = i;
+      }
       stands_free[i] = is_new;
       for (const PictureEdge& edge : picture_.inputs_of(i)) {
         if (group_[edge.from] != group_[i]) continue;
@@ -60,13 +116,17 @@ class Layouter {
         rank_[i] = std::max(rank_[i], rank_[edge.from] + 1);
       }
     }
-    std::vector<std::int32_t> least_reader(count, kNoRank);
+    put_before_readers(stands_free);
+  }
+
+  // What stands free goes right before who reads it.
+  void put_before_readers(const std::vector<bool>& stands_free) {
+    std::vector<std::int32_t> least_reader(stands_free.size(), kNoRank);
     for (const PictureEdge& edge : picture_.edges) {
       if (group_[edge.from] != group_[edge.to]) continue;
       least_reader[edge.from] = std::min(least_reader[edge.from], rank_[edge.to]);
     }
-    // What stands free goes right before who reads it.
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < stands_free.size(); ++i) {
       if (stands_free[i] && least_reader[i] != kNoRank) rank_[i] = least_reader[i] - 1;
     }
   }
@@ -245,6 +305,7 @@ class Layouter {
   Blocks blocks_;
   std::vector<std::uint32_t> group_;  // by place: block and column
   std::vector<std::int32_t> rank_;
+  std::vector<bool> keeps_;                          // its place among those of the stage before
   std::vector<float> x_;                             // of a node's middle, from that of its column
   std::vector<std::vector<std::uint32_t>> members_;  // by group
   std::vector<std::int32_t> rows_;                   // by group

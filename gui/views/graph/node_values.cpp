@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <unordered_map>
 
@@ -52,6 +53,29 @@ void shade(NodeValues& values, bool by_logarithm) {
   }
 }
 
+// Passes by how many nodes each has made, of as many the one that comes first in the picture.
+void number_passes(const GraphPicture& picture, NodeValues& values) {
+  struct Pass {
+    std::string_view name = {};
+    std::size_t nodes = 0;
+  };
+  std::vector<Pass> passes;
+  for (const PictureNode& node : picture.nodes) {
+    const auto found = std::ranges::find(passes, std::string_view(node.pass), &Pass::name);
+    Pass& pass = found == passes.end() ? passes.emplace_back(Pass{.name = node.pass}) : *found;
+    ++pass.nodes;
+  }
+  std::ranges::stable_sort(passes, std::ranges::greater(), &Pass::nodes);
+  std::unordered_map<std::string_view, std::uint32_t> places;
+  for (const Pass& pass : passes) {
+    places.emplace(pass.name, static_cast<std::uint32_t>(values.passes.size()));
+    values.passes.emplace_back(pass.name);
+  }
+  for (std::size_t i = 0; i < picture.nodes.size(); ++i) {
+    values.nodes[i].category = places.at(picture.nodes[i].pass);
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(ColorBy coloring) {
@@ -94,25 +118,22 @@ double node_bytes(const NodeFacts& facts, std::uint32_t node) {
 NodeValues node_values(const GraphPicture& picture, ColorBy coloring, const NodeFacts& facts) {
   NodeValues values;
   values.nodes.resize(picture.nodes.size());
-  std::unordered_map<std::string_view, std::uint32_t> passes;
+  if (coloring == ColorBy::kPass) {
+    number_passes(picture, values);
+    return values;
+  }
   for (std::uint32_t i = 0; i < picture.nodes.size(); ++i) {
     const PictureNode& node = picture.nodes[i];
     NodeValue& value = values.nodes[i];
     if (coloring == ColorBy::kOp) {
       value.category = static_cast<std::uint32_t>(legend_place(node.op_class));
-    } else if (coloring == ColorBy::kPass) {
-      const auto [entry, is_new] =
-          passes.try_emplace(node.pass, static_cast<std::uint32_t>(values.passes.size()));
-      if (is_new) values.passes.emplace_back(node.pass);
-      value.category = entry->second;
     } else {
       const std::uint32_t row =
           facts.links == nullptr ? kNoRow : facts.links->node_of_serial(node.serial);
       value.value = value_of(coloring, facts, row);
     }
   }
-  const bool by_value = coloring != ColorBy::kOp && coloring != ColorBy::kPass;
-  if (by_value) shade(values, coloring != ColorBy::kRoof);
+  if (coloring != ColorBy::kOp) shade(values, coloring != ColorBy::kRoof);
   return values;
 }
 

@@ -27,8 +27,8 @@ struct NodeValue {
 };
 
 struct NodeValues {
-  std::vector<NodeValue> nodes = {};  // by place in the picture
-  std::vector<std::string> passes = {};
+  std::vector<NodeValue> nodes = {};     // by place in the picture
+  std::vector<std::string> passes = {};  // that with the most nodes first
   double greatest = 0.0;
   std::uint32_t greatest_at = 0;  // the place of its node
 };

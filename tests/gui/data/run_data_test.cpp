@@ -69,6 +69,88 @@ TEST_CASE("run_data: stages are graphs with differences and fates") {
   CHECK(run->graph(1000) == nullptr);
 }
 
+TEST_CASE("run_data: what is read ahead is what is read when it is asked for") {
+  const MadeRun made("ahead", *compiled("gpt2", test::kSmallText));
+  const auto ahead = RunData::open(made.folder());
+  const auto asked = RunData::open(made.folder());
+  const std::size_t last = asked->stages().size() - 1;
+  ahead->read_ahead();
+  ahead->read_ahead();  // once of a source
+  REQUIRE(ahead->history() != nullptr);
+  CHECK(ahead->history()->history().size() == asked->history()->history().size());
+  for (const std::size_t stage : {std::size_t{0}, last / 2, last}) {
+    REQUIRE(ahead->graph(stage) != nullptr);
+    CHECK(ahead->graph(stage)->order().size() == asked->graph(stage)->order().size());
+  }
+  REQUIRE(ahead->fates().size() == asked->fates().size());
+  for (const Fate& fate : asked->fates()) {
+    if (!fate.thing.is_node) continue;
+    const Fate* same = ahead->node_fate(fate.thing.name);
+    REQUIRE(same != nullptr);
+    CHECK(same->kind == fate.kind);
+  }
+}
+
+TEST_CASE("run_data: files that are damaged while they are read ahead are messages, too") {
+  const MadeRun made("ahead", *compiled("mlp"));
+  const auto data = RunData::open(made.folder());
+  REQUIRE_FALSE(data->stages().empty());
+  for (const auto& file : fs::recursive_directory_iterator(made.folder())) {
+    const bool is_of_stage = file.path().parent_path().filename() == "stages";
+    if (is_of_stage && file.is_regular_file()) fs::resize_file(file.path(), 10);
+  }
+  data->read_ahead();
+  CHECK(data->history() == nullptr);
+  CHECK(data->graph(0) == nullptr);
+  CHECK_FALSE(data->message(Topic::kStages).empty());
+}
+
+TEST_CASE("run_data: an older session has its own plan, stages, profile and device") {
+  MadeRun made("sessions", *compiled("mlp"), 0);
+  const auto deep = compiled("lenet");
+  made.resume(*deep, 3, "Some GPU");
+  made.resume(*compiled("mlp"), 0, "");
+  const auto run = RunData::open(made.folder());
+  REQUIRE(run->session_count() == 3);
+  CHECK(run->session() == 3);
+  CHECK(run->session_flag().empty());
+  CHECK(run->events() == nullptr);
+  CHECK(run->message(Topic::kProfile).command.find("--profile") != std::string::npos);
+  const std::size_t calls = run->plan()->calls.size();
+  const std::uint64_t version = run->version();
+  const std::uint64_t reading = run->reading();
+  run->show_session(2);
+  CHECK(run->version() > version);
+  CHECK(run->reading() == reading);
+  CHECK(run->session_flag() == " --session 2");
+  CHECK(run->session_record()->device_name == "Some GPU");
+  CHECK(run->plan()->calls.size() == deep->program.calls.size());
+  CHECK(run->plan()->calls.size() != calls);
+  REQUIRE(run->times() != nullptr);
+  CHECK(run->times()->steps.size() == 3);
+  CHECK(run->graph(run->stages().size() - 1) != nullptr);
+  CHECK(run->message(Topic::kProfile).empty());
+  // None of a command line writes what an older one lacks.
+  run->show_session(1);
+  CHECK(run->plan()->calls.size() == calls);
+  CHECK(run->message(Topic::kProfile).text == "the session was not profiled");
+  CHECK(run->message(Topic::kProfile).command.empty());
+  for (const std::int64_t other : {0, 4, -1}) {
+    run->show_session(other);
+    CHECK(run->session() == 1);
+  }
+  // It stays when the run grows; the newest is followed.
+  made.resume(*compiled("mlp"), 0, "");
+  CHECK(run->refresh());
+  CHECK(run->session() == 1);
+  CHECK(run->session_count() == 4);
+  CHECK(run->reading() > reading);
+  run->show_session(4);
+  made.resume(*compiled("mlp"), 0, "");
+  CHECK(run->refresh());
+  CHECK(run->session() == 5);
+}
+
 TEST_CASE("run_data: without a profile the message says how one is made") {
   const MadeRun made("plain", *compiled("mlp"), 0);
   const auto run = RunData::open(made.folder());

@@ -4,13 +4,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
 #include "engine/core/text.h"
 #include "gui/app/workspaces.h"
 #include "tests/gui/budget/budget_tools.h"
-#include "tests/gui/platform/window_driver.h"
+#include "tests/gui/platform/all_looks.h"
 
 namespace trainscope::gui {
 namespace {
@@ -49,6 +50,17 @@ TEST_CASE("advice: levers are those of `advise --json`; a press sets one or copi
   REQUIRE(process != nullptr);
   REQUIRE(process->phase() == JsonProcess::Phase::kDone);
   const JsonArray& levers = process->json().at("levers").as_array();
+  // Asked again: times differ, bytes do not.
+  const trainscope::test::Finished again = trainscope::test::run({"advise", run, "--json"});
+  REQUIRE(again.exit_code == 0);
+  const Json printed = again.json();
+  const auto printed_bytes = [&](const std::string& name) {
+    const JsonArray& rows = printed.at("levers").as_array();
+    const auto row = std::ranges::find_if(
+        rows, [&](const Json& each) { return each.at("name").as_string() == name; });
+    return row == rows.end() ? std::nan("") : row->at("arena_bytes").as_number();
+  };
+  std::size_t held = 0;
   std::string planned;
   std::string copied;
   std::int64_t budget = 0;
@@ -59,6 +71,11 @@ TEST_CASE("advice: levers are those of `advise --json`; a press sets one or copi
     const Json& lever = levers[i];
     CHECK(row->label == lever.at("name").as_string());
     const std::string path = row->path.substr(0, row->path.rfind('/'));
+    const double bytes = printed_bytes(row->label);
+    if (bytes == bytes) {  // which levers there are may depend on times
+      CHECK(item_of(window, path + "/arena_bytes").number == bytes);
+      ++held;
+    }
     for (const std::string key : {"ms", "arena_bytes"}) {
       const Item& number = item_of(window, path + "/" + key);
       CHECK(number.number == lever.at(key).as_number());
@@ -81,6 +98,7 @@ TEST_CASE("advice: levers are those of `advise --json`; a press sets one or copi
     ++i;
   }
   CHECK(i >= 3);
+  CHECK(held >= 3);
   REQUIRE_FALSE(copied.empty());
   REQUIRE(window.click(copied));
   window.step();
@@ -163,6 +181,27 @@ TEST_CASE("advice: a run without its model says what is wrong, and goes away by 
   REQUIRE(window.click("main/overview/ask/help"));
   window.step();
   CHECK(window.items().below("main/overview/advice/").empty());
+}
+
+TEST_CASE("advice: in every theme, size and scale it is whole and can be read" *
+          doctest::test_suite("processes")) {
+  const trainscope::test::TemporaryFolder folder;
+  trainscope::test::recorded_run(folder, 4, {"--profile", "steps=2:4"});
+  WindowDriver window(folder / "run");
+  ask(window);
+  window.app().show_only("overview");
+  for (const ThemeName theme : kThemeNames) {
+    for (const test::Screen& screen : test::kScreens) {
+      INFO(theme_of(theme).name, " ", screen.logical.width, " ", screen.scale);
+      window.workbench().settings.theme = theme;
+      window.resize(screen.logical);
+      window.rescale(screen.scale);
+      window.settle();
+      CHECK(test::all_faults(window) == "");
+      const bool has_room = screen.logical.width > 1000.0F;
+      CHECK(window.items().below("main/overview/advice/lever/").empty() == !has_room);
+    }
+  }
 }
 
 TEST_SUITE_END();

@@ -10,6 +10,7 @@
 #include "gui/panels/panels.h"
 #include "gui/platform/headless.h"
 #include "tests/gui/budget/budget_tools.h"
+#include "tests/gui/platform/all_looks.h"
 
 namespace trainscope::gui::test {
 
@@ -54,12 +55,50 @@ struct BudgetWindow {
     window.key(chord);
     settle();
   }
+  // The whole window in place of the panel alone, for what has to be done by keys.
+  void show_window() {
+    window.app().show_only({});
+    window.workbench().request("panel budget");
+    settle();
+  }
+  // From the palette, by the title of a command; what it has begun goes on.
+  void run_by_keys(std::string_view title) {
+    CAPTURE(title);
+    window.key("Ctrl+P");
+    window.type(title);
+    window.step();
+    const Item* first = window.items().find("palette/0/");
+    REQUIRE(first != nullptr);
+    REQUIRE(first->label == title);
+    window.key("Enter");
+    window.step();
+  }
   // The plan as the panel has it.
   std::string twin() { return panel_named("budget")->twin(window.workbench()); }
 };
 
 inline void check_looks(BudgetWindow& panel) {
   for (const std::string& fault : faults_of(panel.window.items())) FAIL_CHECK(fault);
+}
+
+// In every theme, size and scale.
+inline void check_all_looks(BudgetWindow& panel) {
+  const auto show = [&](ThemeName theme, const Screen& screen) {
+    panel.window.workbench().settings.theme = theme;
+    panel.window.resize(screen.logical);
+    panel.window.rescale(screen.scale);
+    panel.settle();
+  };
+  for (const ThemeName theme : kThemeNames) {
+    for (const Screen& screen : kScreens) {
+      CAPTURE(theme_of(theme).name);
+      CAPTURE(screen.logical.width);
+      CAPTURE(screen.scale);
+      show(theme, screen);
+      check_looks(panel);
+    }
+  }
+  show(ThemeName::kDark, kScreens[0]);
 }
 
 }  // namespace trainscope::gui::test

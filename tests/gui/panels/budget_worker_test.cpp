@@ -1,15 +1,20 @@
 // Workers of the Budget panel: runs that were trained on by its button.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "engine/core/text.h"
+#include "gui/app/commands.h"
+#include "gui/budget/train_on.h"
 #include "gui/panels/budget_parts.h"
 #include "tests/gui/panels/budget_window.h"
 
@@ -62,6 +67,13 @@ std::vector<Rectangle> rectangles_of(const MemoryMap& map) {
   return all;
 }
 
+// Whether an item has the text on it.
+bool says(BudgetWindow& panel, std::string_view text) {
+  return std::ranges::any_of(panel.window.items().items(), [&](const Item& item) {
+    return item.label.find(text) != std::string::npos;
+  });
+}
+
 }  // namespace
 
 TEST_SUITE_BEGIN("processes");
@@ -108,7 +120,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("budget panel: a worker that is killed leaves a line, one that is stopped a checkpoint") {
+TEST_CASE("budget panel: a worker that is killed leaves a line") {
   const TemporaryFolder folder;
   recorded_run(folder, kFirstSteps);
   BudgetWindow panel(folder / "run");
@@ -121,16 +133,101 @@ TEST_CASE("budget panel: a worker that is killed leaves a line, one that is stop
   }));
   for (const pid_t worker : workers) ::kill(worker, SIGKILL);
   panel.settle();
-  const auto texts = [&] {
-    std::string all;
-    for (const Item& item : panel.window.items().items()) all += item.label + "\n";
-    return all;
-  };
-  CHECK(texts().find("was ended by signal 9") != std::string::npos);
-  check_looks(panel);
+  CHECK(says(panel, "was ended by signal 9"));
+  check_all_looks(panel);
   CHECK(panel.item("run").enabled);
   panel.click("run");
   CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
+  check_all_looks(panel);
+}
+
+TEST_CASE(
+    "budget panel: a worker that is stopped in the middle leaves a checkpoint to train on from") {
+  for (const bool by_keys : {false, true}) {
+    CAPTURE(by_keys);
+    const TemporaryFolder folder;
+    recorded_run(folder, kFirstSteps, {"--accumulate", "200"});  // steps that take their time
+    BudgetWindow panel(folder / "run");
+    if (by_keys) panel.show_window();
+    const auto press = [&](const char* button, const char* command) {
+      if (by_keys) return panel.run_by_keys(command);
+      REQUIRE(panel.window.click(std::string("main/budget/") + button));
+    };
+    press("run", "Run 20 steps with this plan");
+    REQUIRE(wait_until([&] {
+      panel.window.step();
+      return panel.find("worker/loss") != nullptr;
+    }));
+    press("stop", "Stop the worker");
+    panel.settle();
+    // It ended after a step before its last, and the checkpoint is of that one.
+    const RunReader stopped = RunReader::open(folder / "run");
+    REQUIRE(stopped.manifest().sessions.size() == 2);
+    CHECK(stopped.manifest().sessions.back().status == RunStatus::kInterrupted);
+    const std::int64_t last = stopped.metrics().steps.back().step;
+    CHECK(last > kFirstSteps);
+    REQUIRE(last < kFirstSteps + kMoreSteps);
+    CHECK(newest_checkpoint_step(stopped) == last);
+    CHECK(says(panel, "stopped: step"));
+    CHECK(panel.number("worker/step_done") == static_cast<double>(last));
+    CHECK(panel.number("worker/to_step") == kFirstSteps + kMoreSteps);
+    check_looks(panel);
+    // From there as many steps more.
+    press("run", "Run 20 steps with this plan");
+    panel.settle();
+    CHECK(says(panel, "done: step"));
+    const RunReader after = RunReader::open(folder / "run");
+    CHECK(after.manifest().sessions.size() == 3);
+    const std::vector<StepRecord> steps = after.metrics().steps;
+    REQUIRE(steps.size() == static_cast<std::size_t>(last + kMoreSteps));
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      CHECK(steps[i].step == static_cast<std::int64_t>(i) + 1);
+    }
+  }
+}
+
+TEST_CASE("budget panel: every command, by keys alone") {
+  const TemporaryFolder folder;
+  recorded_run(folder, kFirstSteps);
+  BudgetWindow panel(folder / "run");
+  panel.show_window();
+  std::vector<std::string_view> left;
+  for (const AppCommand& each : panel_named("budget")->commands) left.push_back(each.id);
+  const auto command = [&](std::string_view id) {
+    CAPTURE(id);
+    panel.run_by_keys(command_named(id)->title);
+    panel.settle();
+    CHECK_FALSE(panel.window.workbench().notice.is_error);
+    std::erase(left, id);
+  };
+  const double plain = panel.number("facts/peak");
+  for (const std::string level : {"1", "2", "auto", "none"}) {
+    command("budget." + level);
+    CHECK(panel.item("level/" + level).value == "on");
+  }
+  command("budget.least");
+  const double least = panel.number("facts/peak");
+  CHECK(least < plain);
+  command("budget.more");
+  const double more = panel.number("facts/peak");
+  CHECK(more > least);
+  command("budget.less");
+  CHECK(panel.number("facts/peak") == least);
+  const std::vector<const Item*> values = panel.window.items().below("main/budget/value/");
+  REQUIRE_FALSE(values.empty());
+  const std::string value = values.front()->label;
+  REQUIRE(panel.window.workbench().select_named("value:" + value));
+  command("budget.pin");
+  CHECK(panel.find("unpin") != nullptr);
+  command("budget.unpin");
+  CHECK(panel.find("unpin") == nullptr);
+  CHECK(panel.find("copy_command") == nullptr);
+  command("budget.config");
+  CHECK(panel.find("copy_command") != nullptr);
+  command("budget.run");
+  CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
+  CHECK(RunReader::open(folder / "run").manifest().sessions.size() == 2);
+  CHECK(left == std::vector<std::string_view>{"budget.stop"});  // of a worker that trains: above
 }
 
 TEST_CASE("budget panel: a run whose schedule has ended is trained on as a new run, and opened") {

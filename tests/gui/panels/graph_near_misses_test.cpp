@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,7 +82,8 @@ std::string node_of(const Item& mark) {
 
 TEST_SUITE_BEGIN("gui");
 
-TEST_CASE("near misses: one outline surrounds all the nodes, at every zoom and scale") {
+TEST_CASE("near misses: one outline surrounds all the nodes, at every zoom and scale" *
+          doctest::test_suite("long")) {
   for (const float scale : {1.0F, 2.0F}) {
     MissedWindow window({.scale = scale});
     REQUIRE(window.record().nodes.size() > 3);
@@ -162,6 +164,25 @@ TEST_CASE("near misses: without a list of all items there is one to come to all 
   CHECK(window.outline().focusable);
 }
 
+TEST_CASE("near misses: arrows walk the list of all, and each shows its stage") {
+  MissedWindow window;
+  std::vector<std::size_t> stages;
+  const std::span<const StageFacts> all = window.workbench().run()->stages();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    stages.insert(stages.end(), all[i].record.near_misses.size(), i);
+  }
+  REQUIRE_FALSE(stages.empty());
+  window.app().show_only("stages");
+  window.run("stages.near_misses");
+  const std::string row = "main/stages/misses/row/";
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (i == 0) window.key("Home");
+    if (i > 0) window.key("Down");
+    CHECK(shown_stage(window.workbench()) == stages[i]);
+    CHECK(window.items().find(row + std::to_string(i) + "/")->value == "chosen");
+  }
+}
+
 TEST_CASE("near misses: a command goes from one to the next, and says where there are none") {
   MissedWindow window;
   window.run("graph.blocks");
@@ -175,7 +196,7 @@ TEST_CASE("near misses: a command goes from one to the next, and says where ther
   CHECK(window.workbench().notice.text.find("no near miss") != std::string::npos);
 }
 
-TEST_CASE("near misses: pictures have the dashes") {
+TEST_CASE("near misses: pictures have the dashes" * doctest::test_suite("long")) {
   MissedWindow window;
   const auto dashes = [&] {
     const std::string svg = window.svg();

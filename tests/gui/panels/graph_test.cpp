@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "gui/panels/graph/graph_state.h"
 #include "gui/panels/panels.h"
@@ -96,6 +97,48 @@ TEST_CASE(
   CHECK(window.graph().compared == -1);
 }
 
+TEST_CASE("graph: compared, arrows follow edges, and walk the list once it has the focus") {
+  GraphWindow window;
+  window.run("graph.compare_model");
+  window.settle();
+  const std::size_t rows = window.graph().changes.rows.size();
+  REQUIRE(rows > 5);
+  const auto chosen = [&] {
+    for (const Item* item : window.items().below("main/graph/changes/row/")) {
+      if (item->kind == ItemKind::kRow && item->value == "chosen") return item->path;
+    }
+    return std::string();
+  };
+  const auto row = [](std::size_t i) {
+    return "main/graph/changes/row/" + std::to_string(i) + "/";
+  };
+  const std::vector<const Item*> marks = window.marks();
+  REQUIRE_FALSE(marks.empty());
+  REQUIRE(window.click(marks[0]->path));
+  const std::uint32_t from = selected_place(window.graph(), window.workbench());
+  const std::uint32_t below =
+      neighbour_of(window.graph().picture, window.graph().layout, from, Direction::kDown);
+  window.key("Down");
+  CHECK(selected_place(window.graph(), window.workbench()) == below);
+  // The list: also through values, and rows of what is gone.
+  REQUIRE(window.click("main/graph/changes/row/0/"));
+  CHECK(window.app().memory().focus == "main/graph/changes/keys");
+  window.step();
+  CHECK(chosen() == row(0));
+  for (std::size_t i = 1; i < 6; ++i) {
+    window.key("Down");
+    CHECK(chosen() == row(i));
+  }
+  window.key("End");
+  window.step();
+  CHECK(chosen() == row(rows - 1));
+  const StageChange& last = window.graph().changes.rows.back();
+  CHECK_FALSE(last.is_node);
+  CHECK(window.says("main/graph/", last.stage));  // why, below the list
+  window.key("Up");
+  CHECK(chosen() == row(rows - 2));
+}
+
 TEST_CASE("graph: a search selects what it finds, one after the other") {
   GraphWindow window;
   window.click("main/graph/search");
@@ -104,10 +147,65 @@ TEST_CASE("graph: a search selects what it finds, one after the other") {
   window.step(2);
   const std::uint32_t first = window.workbench().selection().node;
   REQUIRE(first != 0);
+  const std::string all = std::to_string(window.graph().found.size());
+  CHECK(window.says("main/graph/", "1 of " + all));
   window.key("Enter");
   window.step(2);
   CHECK(window.workbench().selection().node != first);
   CHECK(window.graph().found.size() > 1);
+  CHECK(window.says("main/graph/", "2 of " + all));
+  window.type("x");  // something else is looked for
+  window.step();
+  CHECK_FALSE(window.says("main/graph/", " of " + all));
+}
+
+TEST_CASE("graph: a drag on the map brings the camera there, and chooses no node below it") {
+  GraphWindow window;
+  window.wheel("main/graph/canvas", 3.0F);
+  window.step();
+  REQUIRE(window.has("main/graph/map"));
+  const std::string selected = window.workbench().selected_name();
+  const float zoom = window.graph().camera.zoom;
+  const auto middle_after_drag = [&](float from, float to) {
+    REQUIRE(window.drag_within("main/graph/map", {0.5F, from}, {0.5F, to}));
+    const Item* canvas = window.items().find("main/graph/canvas");
+    return window.graph().camera.y + canvas->rect.height / zoom / 2.0F;
+  };
+  const float low = middle_after_drag(0.2F, 0.9F);
+  const float high = middle_after_drag(0.8F, 0.1F);
+  CHECK(low == doctest::Approx(9.0F * high).epsilon(0.01));
+  CHECK(window.graph().camera.zoom == zoom);
+  CHECK(window.workbench().selected_name() == selected);
+}
+
+TEST_CASE("graph: passes beyond the colours are one, and what the legend leaves out is counted") {
+  GraphWindow window;
+  while (window.graph().coloring != ColorBy::kPass) window.run("graph.color");
+  std::vector<std::string>& passes = window.graph().values.passes;
+  passes.clear();
+  for (std::size_t i = 0; i < kSeriesColors + 3; ++i) passes.push_back("p" + std::to_string(i));
+  const auto names = [&] {
+    std::vector<std::string> labels;
+    for (const Item* item : window.items().below("main/graph/legend/")) {
+      if (item->kind == ItemKind::kLabel) labels.push_back(item->label);
+    }
+    return labels;
+  };
+  window.step();
+  REQUIRE(names().size() == kSeriesColors + 1);
+  CHECK(names().back() == "other passes");
+  CHECK_FALSE(window.has("main/graph/legend/left_out"));
+  const Theme& theme = theme_of(ThemeName::kDark);
+  CHECK(color_of_category(theme, kSeriesColors - 1) == theme.series.back());
+  CHECK(color_of_category(theme, kSeriesColors + 2) == theme.control);
+  window.resize({300.0F, 500.0F});
+  window.step(2);
+  const std::size_t drawn = names().size() - 1;  // without the count itself
+  CHECK(drawn < kSeriesColors);
+  CHECK(names().back() == "+" + std::to_string(kSeriesColors + 1 - drawn));
+  REQUIRE(window.hover("main/graph/legend/left_out"));
+  CHECK(window.says("tooltip/", "other passes"));
+  CHECK(faults_of(window.items()).empty());
 }
 
 TEST_CASE("graph: a node that a later stage has no more says where it went, and leads there") {
@@ -134,7 +232,8 @@ TEST_CASE("graph: a node that a later stage has no more says where it went, and 
   CHECK(window.node(place).op == "Gelu");
 }
 
-TEST_CASE("graph: nodes that a step to the next stage takes away stay a moment as ghosts") {
+TEST_CASE("graph: nodes that a step to the next stage takes away stay a moment as ghosts" *
+          doctest::test_suite("long")) {
   for (const bool reduced_motion : {false, true}) {
     INFO(reduced_motion);
     GraphWindow window;

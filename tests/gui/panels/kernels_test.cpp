@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "gui/panels/panels.h"
 #include "gui/panels/query/kernels_state.h"
+#include "tests/cli/program_runner.h"
 #include "tests/gui/platform/window_driver.h"
 
 namespace trainscope::gui {
@@ -123,10 +125,7 @@ TEST_CASE("kernels: what is selected elsewhere is chosen here, and scrolled to")
 TEST_CASE("kernels: Home, End and pages") {
   KernelsWindow window;
   window.click("main/kernels/table/row/0/");
-  const auto chosen = [&] {
-    return *row_of_call(*window.workbench().run()->plan(), window.kernels().rows,
-                        profiler::GroupBy::kNode, window.workbench().selection().call);
-  };
+  const auto chosen = [&] { return window.kernels().chosen_row().value(); };
   window.key("PageDown");
   const std::size_t page = chosen();
   CHECK(page > 5);
@@ -189,6 +188,73 @@ TEST_CASE("kernels: a command takes one open run after the other beside, and the
   const RunData* first = &window.workbench().source(0);
   const RunData* last = &window.workbench().source(2);
   CHECK(besides == std::vector<const RunData*>{first, last, nullptr, first});
+}
+
+TEST_CASE(
+    "kernels: every row can be walked to, also what is no call and what only the other run has") {
+  KernelsWindow window;
+  window.workbench().open(test::image_run().folder());
+  window.workbench().activate(0);
+  window.workbench().request("kernels.beside");
+  window.step(2);
+  REQUIRE(window.click("main/kernels/by/op"));
+  const std::size_t own = window.rows().size();
+  const std::size_t count = window.kernels().row_count();
+  REQUIRE(count > own);
+  window.key("Home");
+  for (std::size_t i = 1; i < count; ++i) {
+    window.key("Down");
+    CHECK(window.kernels().chosen_row() == i);
+  }
+  window.step();
+  const std::string row = "main/kernels/table/row/" + std::to_string(count - 1) + "/";
+  CHECK(window.has(row + "other_ms"));
+  CHECK_FALSE(window.has(row + "ms"));
+  CHECK(window.number(row + "more_ms") == window.number(row + "other_ms"));
+  CHECK(window.workbench().notice.text.ends_with(" alone"));
+  const CopiedTable copied = panel_named("kernels")->table(window.workbench());
+  REQUIRE(copied.rows.size() == count);
+  CHECK(copied.rows.back()[1].empty());
+  CHECK_FALSE(copied.rows.back()[2].empty());
+}
+
+TEST_CASE("kernels: the menu of runs names the one beside, or says that it has no profile") {
+  KernelsWindow window;
+  window.workbench().open(test::image_run().folder());
+  window.workbench().open(test::plain_run().folder());
+  window.workbench().activate(0);
+  window.step(2);
+  CHECK(window.label("main/kernels/beside") == "beside ▼");
+  window.workbench().request("kernels.beside");
+  window.step(2);
+  const std::string name = window.workbench().source(1).name();
+  CHECK(window.label("main/kernels/beside") == "beside " + name + " ▼");
+  CHECK(window.workbench().notice.text == name + " is beside");
+  REQUIRE(window.click("main/kernels/beside"));
+  REQUIRE(window.click("main/kernels/beside/menu/2"));
+  window.step(2);
+  CHECK(window.label("main/kernels/beside").starts_with("no profile: "));
+  CHECK(window.workbench().notice.text.find("has no profile") != std::string::npos);
+  CHECK_FALSE(window.has("main/kernels/table/column/other_ms"));
+  CHECK(faults_of(window.items()).empty());
+}
+
+TEST_CASE("kernels: a run beside that grows is shown as it is") {
+  const trainscope::test::TemporaryFolder folder;
+  const std::filesystem::path copy = folder / "run";
+  std::filesystem::copy(test::text_run().folder(), copy, std::filesystem::copy_options::recursive);
+  const std::size_t calls = RunReader::open(copy).plan().value().view().calls.size();
+  test::write_profile(copy, test::steps_of(calls, 1));
+  KernelsWindow window;
+  window.workbench().open(copy);
+  window.workbench().activate(0);
+  window.workbench().request("kernels.beside");
+  window.step(2);
+  CHECK(window.kernels().other_rows.table.steps == 1);
+  test::write_profile(copy, test::steps_of(calls, 3));
+  REQUIRE(window.workbench().refresh());
+  window.step(2);
+  CHECK(window.kernels().other_rows.table.steps == 3);
 }
 
 TEST_CASE("kernels: copied rows are those of the table, with full digits") {

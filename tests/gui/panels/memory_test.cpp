@@ -37,6 +37,38 @@ TEST_CASE("memory: it begins at the peak, with every rectangle of the plan") {
         doctest::Approx(static_cast<double>(window.plan().arena().bytes)));
 }
 
+TEST_CASE("memory: names of rectangles are read on the colour of their class") {
+  MemoryWindow window;
+  REQUIRE(window.click("main/memory/alive/row/0/"));
+  window.workbench().request("memory.to_buffer");  // large enough for its name
+  window.step(2);
+  const Theme& theme = theme_of(ThemeName::kDark);
+  std::size_t names = 0;
+  for (const Item* item : window.items().below("main/memory/")) {
+    const bool is_name = item->kind == ItemKind::kLabel &&
+                         std::ranges::find(theme.series, item->paper) != theme.series.end();
+    if (!is_name) continue;
+    ++names;
+    CHECK(item->ink == ink_on(item->paper));
+  }
+  CHECK(names > 0);
+  CHECK(faults_of(window.items()).empty());
+}
+
+TEST_CASE("memory: the legend says what is hatched, where the plan has any") {
+  const OnnxModel model = test::model_of("gpt2", test::kSmallText);
+  CompileOptions options = test::options_for(model);
+  options.recompute.mode = RecomputeMode::kLevel1;
+  const test::MadeRun recomputed("recomputed", *compile(model, options), 0);
+  for (const bool is_hatched : {false, true}) {
+    test::WindowDriver window(is_hatched ? recomputed.folder() : test::text_run().folder());
+    window.app().show_only("memory");
+    window.step(2);
+    CHECK(window.says("main/memory/", "recomputed") == is_hatched);
+    CHECK(faults_of(window.items()).empty());
+  }
+}
+
 TEST_CASE("memory: which op holds the peak is the first row") {
   MemoryWindow window;
   REQUIRE(window.click("main/memory/alive/row/0/"));
@@ -70,6 +102,35 @@ TEST_CASE("memory: a selected call moves the cursor to its time") {
   REQUIRE(window.workbench().select_named("call:7"));
   window.step(2);
   CHECK(window.memory().cursor == window.plan().calls[7].time);
+}
+
+TEST_CASE("memory: the cursor stays at the peak for what is alive there, however it is selected") {
+  MemoryWindow window;
+  const std::uint32_t peak = window.memory().map.peak_time;
+  const PlanView& plan = window.plan();
+  const auto made_at = [&](const Selection& selection) {
+    return selection.call == kNoRow ? peak : plan.calls[selection.call].time;
+  };
+  std::size_t stayed = 0;
+  std::size_t went = 0;
+  for (std::uint32_t id = 0; id < plan.buffers.size(); ++id) {
+    INFO(id);
+    window.memory().cursor = peak;
+    REQUIRE(window.workbench().select_named("buffer:" + std::to_string(id)));
+    window.step();
+    const std::uint32_t made = made_at(window.workbench().selection());
+    const bool is_alive = plan.buffers[id].begin <= peak && peak < plan.buffers[id].end;
+    CHECK(window.memory().cursor == (is_alive ? peak : made));
+    stayed += is_alive && made != peak ? 1 : 0;
+    went += !is_alive ? 1 : 0;
+  }
+  CHECK(stayed > 0);
+  CHECK(went > 0);
+  // A node has its call, wherever the cursor is.
+  window.memory().cursor = peak;
+  REQUIRE(window.workbench().select_named("call:3"));
+  window.step();
+  CHECK(window.memory().cursor == plan.calls[3].time);
 }
 
 TEST_CASE(

@@ -209,13 +209,14 @@ TEST_CASE("roofline: the same run beside has the same points, each beside its ow
 TEST_CASE("roofline: roofs of the other machine are drawn where they are others") {
   RooflineWindow window(measured_run(1.0).folder());
   const auto labels = [&](std::string_view unit) {
-    return std::ranges::count_if(window.items().items(), [&](const Item& item) {
-      return item.kind == ItemKind::kLabel && item.label.find(unit) != std::string::npos &&
-             item.label.find("  ") != std::string::npos;
+    return std::ranges::count_if(window.items().below("main/roofline/roof"), [&](const Item* item) {
+      return item->kind == ItemKind::kNumber && item->label.ends_with(unit);
     });
   };
   const auto alone = labels("GFLOP/s");
   const auto levels = labels("GB/s");
+  CHECK(alone > 0);
+  CHECK(levels > 0);
   window.put_beside(measured_run(1.0).folder());
   CHECK(labels("GFLOP/s") == alone);
   window.workbench().close(1);

@@ -62,6 +62,19 @@ TEST_CASE("stages: a clicked stage is shown, [ and ] go on from there") {
   CHECK(shown_stage(window.workbench()) == shown);
 }
 
+TEST_CASE("stages: a Shift-click holds the shown stage against another one, and no longer") {
+  StagesWindow window;
+  REQUIRE(window.click("main/stages/table/row/2/"));
+  const std::size_t shown = shown_stage(window.workbench());
+  REQUIRE(test::shift_click(window, "main/stages/table/row/1/"));
+  CHECK(shown_stage(window.workbench()) == shown);
+  REQUIRE(window.choice().compare >= 0);
+  CHECK(static_cast<std::size_t>(window.choice().compare) < shown);
+  CHECK(window.says("main/stages/table/row/1/", "vs"));
+  REQUIRE(test::shift_click(window, "main/stages/table/row/1/"));
+  CHECK(window.choice().compare == -1);
+}
+
 TEST_CASE("stages: playing goes from stage to stage to the last one") {
   StagesWindow window;
   REQUIRE(window.click("main/stages/play"));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,32 @@ TEST_CASE("timeline: keys zoom, move, and go from call to call and step to step"
   CHECK(!window.workbench().selection().range.empty());
 }
 
+TEST_CASE("timeline: a drag with Shift is the range between its ends, one without moves the view") {
+  TimelineWindow window;
+  window.wheel("main/timeline/rows", 2.0F);  // there is more on both sides
+  window.step();
+  const TimeRange view = window.timeline().view;
+  const double width = static_cast<double>(view.end_ns - view.begin_ns);
+  const auto share_of = [&](std::int64_t ns) {
+    return static_cast<double>(ns - view.begin_ns) / width;
+  };
+  const auto drag = [&](float from, float to, const Chord& modifiers) {
+    REQUIRE(window.drag_within("main/timeline/rows", {from, 0.5F}, {to, 0.5F}, modifiers));
+    window.step();
+    return window.workbench().selection().range;
+  };
+  const TimeRange range = drag(0.25F, 0.75F, {.shift = true});
+  CHECK(share_of(range.begin_ns) == doctest::Approx(0.25).epsilon(0.01));
+  CHECK(share_of(range.end_ns) == doctest::Approx(0.75).epsilon(0.01));
+  CHECK(window.timeline().sums.range_ns == range.end_ns - range.begin_ns);
+  const TimeRange backwards = drag(0.75F, 0.5F, {.shift = true});
+  CHECK(share_of(backwards.begin_ns) == doctest::Approx(0.5).epsilon(0.01));
+  CHECK(share_of(backwards.end_ns) == doctest::Approx(0.75).epsilon(0.01));
+  CHECK(window.timeline().view == view);
+  CHECK(drag(0.5F, 0.25F, {}) == backwards);
+  CHECK(window.timeline().view.begin_ns > view.begin_ns);
+}
+
 TEST_CASE("timeline: sums by another word, and the twin with it") {
   TimelineWindow window;
   window.timeline().by = profiler::GroupBy::kPhase;
@@ -128,6 +155,58 @@ TEST_CASE("timeline: sums by another word, and the twin with it") {
   const Panel& panel = *panel_named("timeline");
   CHECK(panel.twin(window.workbench()).find("--by phase") != std::string::npos);
   CHECK(panel.table(window.workbench()).rows.size() == window.timeline().sums.rows.size());
+}
+
+TEST_CASE("timeline: sums are walked by arrows, and select nodes, kernels and stages") {
+  TimelineWindow window;
+  const auto chosen = [&] {
+    for (std::size_t i = 0; i < window.timeline().sums.rows.size(); ++i) {
+      const Item* row = window.items().find("main/timeline/sums/row/" + std::to_string(i) + "/");
+      if (row != nullptr && row->value == "chosen") return static_cast<int>(i);
+    }
+    return -1;
+  };
+  const auto choose_first_call = [&](profiler::GroupBy by) {
+    window.timeline().by = by;
+    window.step(2);
+    const auto call = std::ranges::find_if(window.timeline().sum_rows, [&](std::uint32_t row) {
+      return window.timeline().sums.rows[row].is_call;
+    });
+    const auto at = call - window.timeline().sum_rows.begin();
+    REQUIRE(window.click("main/timeline/sums/row/" + std::to_string(at) + "/"));
+    window.step();
+    CHECK(chosen() == at);
+    return window.timeline().sums.rows[*call].name;
+  };
+  choose_first_call(profiler::GroupBy::kOp);
+  CHECK(window.workbench().selection().subject == Subject::kNothing);
+  for (int i = 0; i < 4; ++i) {  // past what is no call
+    const int before = chosen();
+    window.key("Down");
+    CHECK(chosen() == before + 1);
+  }
+  const std::string kernel = choose_first_call(profiler::GroupBy::kKernel);
+  CHECK(window.workbench().selected_name() == "kernel:" + kernel);
+  choose_first_call(profiler::GroupBy::kNode);
+  CHECK(window.workbench().selection().subject == Subject::kNode);
+  const int node = chosen();
+  window.key("Down");
+  CHECK(chosen() == node + 1);
+  // The first pass of which there is a stage.
+  window.timeline().by = profiler::GroupBy::kPass;
+  window.step(2);
+  const std::span<const StageFacts> stages = window.workbench().run()->stages();
+  bool is_shown = false;
+  for (std::size_t i = 0; i < window.timeline().sum_rows.size() && !is_shown; ++i) {
+    const std::string name = window.timeline().sums.rows[window.timeline().sum_rows[i]].name;
+    const auto stage = std::ranges::find_if(
+        stages, [&](const StageFacts& each) { return each.record.name == name; });
+    if (stage == stages.end()) continue;
+    REQUIRE(window.click("main/timeline/sums/row/" + std::to_string(i) + "/"));
+    CHECK(window.workbench().selection().stage == stage - stages.begin());
+    is_shown = true;
+  }
+  CHECK(is_shown);
 }
 
 TEST_CASE(

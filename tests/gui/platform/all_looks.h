@@ -73,12 +73,13 @@ inline std::string hidden_parts(const WindowDriver& window, std::string_view pre
 // Goes through a text that is scrolled, page by page, and checks each.
 template <typename Check>
 void on_all_pages(WindowDriver& window, const std::string& scrolled, Check check) {
-  constexpr int kMostPages = 40;
+  constexpr int kMostPages = 60;
+  constexpr float kPage = -4.0F;  // turns of the wheel: less than the lowest window is high
   const auto offset = [&] { return window.app().memory().scroll[scrolled]; };
   for (int page = 0; page < kMostPages; ++page) {
     check();
     const float before = offset();
-    if (!window.wheel(scrolled, -6.0F)) return;
+    if (!window.wheel(scrolled, kPage)) return;
     window.step();
     if (offset() == before) return;
   }

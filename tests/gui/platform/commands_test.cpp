@@ -103,18 +103,62 @@ TEST_CASE("commands: ids and keys are there once, all have a title and a sentenc
 
 namespace {
 
-// Two runs are open, a layout is saved, and the selection can go back and forward: every command
-// can be run but those of models.
-void make_all_possible(WindowDriver& window) {
+// What they plan or train takes a while: tests/gui/panels/budget_worker_test.cpp runs them by keys.
+bool is_of_budget(const AppCommand& command) { return command.id.starts_with("budget."); }
+// See opening_test.cpp.
+bool is_of_models(const AppCommand& command) {
+  return command.id == "file.stop" || command.id == "file.sizes";
+}
+
+// See sessions_test.cpp: these runs have one session.
+bool is_of_sessions(const AppCommand& command) { return command.id.starts_with("file.session_"); }
+
+// The panel whose command it is; null: it is one of the whole window.
+const Panel* panel_of(const AppCommand& command) {
+  for (const Panel& panel : all_panels()) {
+    if (std::ranges::find(panel.commands, command.id, &AppCommand::id) != panel.commands.end()) {
+      return &panel;
+    }
+  }
+  return nullptr;
+}
+
+// In the middle of things: a filter, a part of the plane, an earlier stage, a step as the range.
+void prepare(Workbench& bench, std::string_view panel) {
+  if (panel == "kernels") REQUIRE(show_view(bench, "kernels,filter=phase==backward"));
+  if (panel == "memory") REQUIRE(show_view(bench, "memory,range=0:4:0:512"));
+  if (panel == "graph" || panel == "stages") {
+    REQUIRE(show_view(bench, "graph,color=time,stage=" + bench.run()->stages()[3].label));
+  }
+  if (panel != "timeline") return;
+  for (const char* line : {"timeline.next_step", "timeline.next_step", "timeline.nearer"}) {
+    REQUIRE(run_command(bench, line));
+  }
+}
+
+// Two runs are open, or a third to hold this one against, a layout is saved, the selection can go
+// back and forward, and the panel of the command is shown: every command can be run but those of
+// models, and has something to do.
+void make_all_possible(WindowDriver& window, const AppCommand& command) {
   Workbench& bench = window.workbench();
+  if (command.id == "runs.compare") bench.open(test::plain_run().folder());
   bench.open(test::text_run().folder());
   REQUIRE(run_command(bench, "save_layout mine"));
-  REQUIRE(run_command(bench, "timeline.range"));
+  const Panel* panel = panel_of(command);
+  if (panel != nullptr) prepare(bench, panel->id);
   for (const char* name : {"call:1", "call:2", "call:3"}) REQUIRE(bench.select_named(name));
   REQUIRE(bench.history().go_back());
   bench.settings.scale = 1.25F;
+  const bool is_shown = panel != nullptr && !is_of_budget(command) && panel->id != "overview";
+  const std::string_view elsewhere = command.id == "go.memory" ? "kernels" : "memory";
+  REQUIRE(show_panel(bench.settings.layout, is_shown ? panel->id : elsewhere));
   window.settle();
   bench.notice = {};
+}
+
+// All that a command can change, and what it says.
+std::string all_of(WindowDriver& window) {
+  return window.state_text() + "\n" + window.workbench().notice.text + "\n" + window.drawn_text();
 }
 
 void run_by_palette(WindowDriver& window, const AppCommand& command) {
@@ -125,45 +169,52 @@ void run_by_palette(WindowDriver& window, const AppCommand& command) {
   window.step();
   CHECK(window.label("palette/0/") == command.title);
   window.key("Enter");
-  window.step();
+  window.step(2);
 }
 
 }  // namespace
 
-TEST_CASE("commands: each is found in the palette by its title, and runs by keyboard alone") {
+TEST_CASE("commands: each is found in the palette by its title, and does something by keys alone" *
+          doctest::test_suite("long")) {
   for (const AppCommand& command : all_commands()) {
-    // See below, and opening_test.cpp.
-    const bool is_of_models = command.id == "file.stop" || command.id == "file.sizes";
-    if (command.id == "file.quit" || is_of_models) continue;
+    if (command.id == "file.quit" || is_of_models(command) || is_of_sessions(command)) continue;
     INFO(command.id);
     WindowDriver window(test::image_run().folder());
-    make_all_possible(window);
+    make_all_possible(window, command);
+    window.key("Ctrl+P");
+    window.key("Esc");  // the palette came and went: what is different now is the command's work
+    window.step();
+    const std::string before = all_of(window);
     run_by_palette(window, command);
     // This run has no checkpoint to train on from, which is said.
     const bool needs_checkpoint = command.id == "budget.run";
     CHECK(window.workbench().notice.is_error == needs_checkpoint);
+    const bool does_something = all_of(window) != before;
+    CHECK((does_something || is_of_budget(command)));
   }
   // A bookmark was made by one of them.
   std::filesystem::remove(test::text_run().folder() / kNotesFile);
 }
 
-TEST_CASE("commands: what has a key runs by it") {
+TEST_CASE("commands: what has a key runs by it" * doctest::test_suite("long")) {
   for (const AppCommand& command : all_commands()) {
     if (command.key.empty() || command.id == "file.quit") continue;
     INFO(command.id);
     WindowDriver window(test::image_run().folder());
-    make_all_possible(window);
-    if (command.id == "go.overview") window.key("F4");
-    const std::string before = window.state_text();
-    window.key(command.key);
+    make_all_possible(window, command);
     window.step();
-    CHECK(window.state_text() != before);
+    const std::string before = all_of(window);
+    window.key(command.key);
+    window.step(2);
+    const bool does_something = all_of(window) != before;
+    CHECK(does_something);
     CHECK_FALSE(window.workbench().notice.is_error);
   }
   std::filesystem::remove(test::text_run().folder() / kNotesFile);
 }
 
-TEST_CASE("commands: keys of a panel are there once in it, and do what their commands do") {
+TEST_CASE("commands: keys of a panel are there once in it, and do what their commands do" *
+          doctest::test_suite("long")) {
   std::size_t with_key = 0;
   std::size_t changed = 0;
   for (const Panel& panel : all_panels()) {
@@ -176,10 +227,12 @@ TEST_CASE("commands: keys of a panel are there once in it, and do what their com
       CHECK(chord_named(command.panel_key).has_value());
       CHECK(std::ranges::find(keys, command.panel_key) == keys.end());
       keys.push_back(command.panel_key);
-      // In the middle of things: another stage, a step as the range, the cursor at its begin.
+      // In the middle of things: another stage, a call, a step as the range, the cursor at its
+      // begin.
       const auto prepared = [&](WindowDriver& window) {
         const std::string stage = window.workbench().run()->stages()[3].label;
         REQUIRE(show_view(window.workbench(), "graph,color=time,stage=" + stage));
+        REQUIRE(window.workbench().select_named("call:3"));
         REQUIRE(run_command(window.workbench(), "timeline.next_step"));
         REQUIRE(show_panel(window.workbench().settings.layout, panel.id));
         window.settle();

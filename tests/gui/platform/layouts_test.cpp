@@ -33,6 +33,80 @@ TEST_CASE("window: regions have their sizes") {
   CHECK(narrow.main.right() == 899.0F);
 }
 
+TEST_CASE("window: the strip is higher by its splitter, by mouse and by keys") {
+  WindowDriver window(test::text_run().folder());
+  REQUIRE(window.drag("splitter/strip", {0.0F, -50.0F}));
+  CHECK(window.layout().strip_height == doctest::Approx(146.0F));
+  window.key("Down");  // it has the focus
+  CHECK(window.layout().strip_height == doctest::Approx(130.0F));
+  REQUIRE(window.drag("splitter/strip", {0.0F, 300.0F}));
+  CHECK(window.layout().strip_height == 48.0F);
+}
+
+TEST_CASE("window: the rail opens by its key, and is wider by its splitter") {
+  WindowDriver window(test::text_run().folder());
+  CHECK_FALSE(window.has("splitter/rail"));
+  const auto row_of_rail = [&] { return window.items().below("stages/stages/").size(); };
+  const std::size_t closed = row_of_rail();
+  window.type("s");
+  window.step();
+  CHECK(window.layout().rail_pinned);
+  CHECK(row_of_rail() > closed);
+  REQUIRE(window.drag("splitter/rail", {40.0F, 0.0F}));
+  CHECK(window.layout().rail_width == doctest::Approx(260.0F));
+  window.key("Left");  // it has the focus
+  CHECK(window.layout().rail_width == doctest::Approx(244.0F));
+  REQUIRE(window.drag("splitter/rail", {-400.0F, 0.0F}));
+  CHECK(window.layout().rail_width == 120.0F);
+  window.type("s");
+  window.step();
+  CHECK_FALSE(window.has("splitter/rail"));
+}
+
+TEST_CASE("window: below 900 pixels what cannot open says so, and changes nothing") {
+  Settings settings;
+  settings.layout.rail_pinned = true;
+  WindowDriver window(test::text_run().folder(), settings, {.size = {800.0F, 500.0F}});
+  Workbench& bench = window.workbench();
+  for (const char* splitter : {"splitter/strip", "splitter/rail", "splitter/inspector"}) {
+    CHECK_FALSE(window.has(splitter));
+  }
+  const auto press = [&](std::string_view key) {
+    bench.notice = {};
+    window.type(key);
+    window.step();
+    CHECK_FALSE(bench.notice.is_error);
+    return bench.notice.text;
+  };
+  CHECK(press("s").find("900 px") != std::string::npos);
+  CHECK(press("i").starts_with("select something"));
+  CHECK(window.layout() == settings.layout);
+  REQUIRE(window.click("menu/View"));
+  window.step();
+  for (const Item* item : window.items().below("menu/View/menu/")) {
+    if (item->label == "Pin the stages" && item->kind == ItemKind::kRow) CHECK(item->value == "");
+  }
+  window.key("Esc");
+  // For what is selected it opens, and is closed and opened by its key.
+  REQUIRE(bench.select_named("node:/h.0/mlp/c_fc"));
+  window.step(2);
+  CHECK(window.has("inspector/head/copy"));
+  CHECK(window.has("splitter/inspector"));
+  CHECK(press("i").empty());
+  CHECK_FALSE(window.has("inspector/head/copy"));
+  CHECK_FALSE(window.layout().inspector);
+  // Closed and without a selection, it is ready for the next one.
+  bench.select({});
+  window.step();
+  CHECK(press("i").starts_with("select something"));
+  CHECK(window.layout().inspector);
+  window.resize({1280.0F, 720.0F});
+  window.step(2);
+  CHECK(window.has("splitter/rail"));
+  CHECK(window.has("splitter/strip"));
+  CHECK(window.layout() == settings.layout);
+}
+
 TEST_CASE("layouts: saved, chosen and deleted by commands") {
   WindowDriver window(test::text_run().folder());
   Workbench& bench = window.workbench();

@@ -147,7 +147,7 @@ TEST_CASE("rules: every menu, open") {
   });
 }
 
-TEST_CASE("rules: every tooltip") {
+TEST_CASE("rules: every tooltip" * doctest::test_suite("long")) {
   in_each_look(test::text_run().folder(), [](WindowDriver& window) {
     int tooltips = 0;
     std::set<std::string> hovered;

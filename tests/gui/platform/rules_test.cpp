@@ -16,6 +16,7 @@
 #include "gui/panels/graph/graph_state.h"
 #include "gui/panels/panels.h"
 #include "gui/views/model_nodes.h"
+#include "gui/views/past_nodes.h"
 #include "profiler/analysis/breakdown.h"
 #include "tests/cli/program_runner.h"
 #include "tests/gui/platform/all_looks.h"
@@ -37,6 +38,7 @@ std::vector<std::string> subjects_of(RunData& run) {
   REQUIRE(value != plan.values.end());
   const std::vector<GoneNode> gone = gone_nodes(run);
   REQUIRE_FALSE(gone.empty());
+  const PastNode past = past_nodes(run).back();
   return {fmt::format("node:{}", plan.text(plan.nodes[plan.nodes.size() / 2].name)),
           fmt::format("value:{}", plan.text(value->name)),
           fmt::format("kernel:{}", profiler::kernel_of(plan, plan.calls[plan.calls.size() / 2])),
@@ -44,6 +46,7 @@ std::vector<std::string> subjects_of(RunData& run) {
           fmt::format("buffer:{}", memory_peak(plan).alive.front()),
           fmt::format("buffer:{}", plan.buffers.size() - 1),
           "model:" + gone.front().name,
+          fmt::format("node@{}:{}", run.stages()[past.stage].label, past.name),
           "step:2"};
 }
 

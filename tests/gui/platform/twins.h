@@ -24,4 +24,11 @@ class Twins {
 int check_numbers(WindowDriver& window, const Panel& panel, Twins& twins,
                   std::string_view below = "");
 
+// The string of a number is the number that is printed there, rounded as it is drawn, in its unit.
+void check_drawn(const WindowDriver& window, const Item& item, std::string_view pointer,
+                 double printed);
+
+// No text has a number with a unit, which would escape from being paired, but where that is listed.
+void check_texts(const WindowDriver& window);
+
 }  // namespace trainscope::gui::test

@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "engine/bundle/reader.h"
+#include "engine/core/file.h"
 #include "engine/core/numbers.h"
-#include "engine/core/text.h"
+#include "engine/machine/machine_file.h"
 #include "gui/panels/graph/graph_state.h"
 #include "gui/panels/panels.h"
+#include "gui/views/model_nodes.h"
+#include "gui/views/past_nodes.h"
 #include "profiler/analysis/breakdown.h"
 #include "tests/cli/program_runner.h"
+#include "tests/gui/platform/drawn_numbers.h"
 
 namespace trainscope::gui {
 namespace {
@@ -42,12 +46,26 @@ std::vector<std::string> things_of(const PlanView& plan) {
   return things;
 }
 
+// Nodes that passes took away: one that a pass had made, and one of the model.
+void add_gone_things(RunData& run, std::vector<std::string>& things) {
+  const std::vector<PastNode> past = past_nodes(run);
+  if (!past.empty()) {
+    const PastNode& node = past[past.size() / 2];
+    things.push_back(fmt::format("node@{}:{}", run.stages()[node.stage].label, node.name));
+  }
+  const std::vector<GoneNode> gone = gone_nodes(run);
+  const auto imported = std::ranges::find_if(gone, [](const GoneNode& n) { return !n.op.empty(); });
+  if (imported != gone.end()) things.push_back("model:" + imported->name);
+}
+
 // Of the inspector, for things of each kind.
 int check_inspector(WindowDriver& window, Twins& twins) {
   const Panel& panel = *panel_named("inspector");
   int paired = 0;
   window.app().show_only("inspector");
-  for (const std::string& name : things_of(*window.workbench().run()->plan())) {
+  std::vector<std::string> things = things_of(*window.workbench().run()->plan());
+  add_gone_things(*window.workbench().run(), things);
+  for (const std::string& name : things) {
     INFO(name);
     REQUIRE(window.workbench().select_named(name));
     window.step(2);
@@ -70,6 +88,7 @@ int check_run(const std::filesystem::path& run) {
     window.app().show_only(id);
     window.settle();
     paired += check_numbers(window, *panel_named(id), twins);
+    check_texts(window);
   };
   for (const Panel& panel : all_panels()) look_at(panel.id);
   for (std::size_t i = 0; i < kColorings; ++i) {
@@ -82,7 +101,15 @@ int check_run(const std::filesystem::path& run) {
     window.step();
     look_at("memory");
   }
+  if (window.workbench().run()->machine() != nullptr) {
+    window.app().show_only("roofline");
+    window.step(2);
+    CHECK(window.items().below("main/roofline/roof/").size() >= 2);
+  }
   if (window.workbench().run()->events() != nullptr) {
+    window.app().show_only("timeline");
+    window.step(2);
+    CHECK(window.has("main/timeline/counter/loss/greatest"));
     window.workbench().request("timeline.next_step");
     window.step();
     look_at("timeline");
@@ -113,8 +140,11 @@ TEST_SUITE_BEGIN("processes");
 
 TEST_CASE("twins: numbers of all panels, of a run of a text model that recomputes") {
   const TemporaryFolder folder;
+  const std::filesystem::path machine = folder / "machine.json";
+  write_file_atomic(machine, machine_json(test::small_machine()).dump());
   CHECK(check_run(recorded(folder, "gpt2/model.onnx",
-                           {"--steps", "4", "--recompute", "1", "--profile", "steps=2:4"})) > 200);
+                           {"--steps", "4", "--recompute", "1", "--profile", "steps=2:4",
+                            "--machine", machine.string()})) > 200);
 }
 TEST_CASE("twins: numbers of all panels, of a run of an image model with validation") {
   const TemporaryFolder folder;
@@ -210,26 +240,57 @@ TEST_CASE("twins: a worker's line is what the command line prints that it was st
   REQUIRE(step_ms.size() == 19);
   CHECK(window.items().find("main/budget/worker/step/measured")->number == median(step_ms));
   CHECK(window.items().find("main/budget/worker/resident/measured")->number > 0.0);
-  // The same steps again, from what there was before.
+  // Times are of the worker's own run; then the same steps again, from what there was before.
+  Twins twins;
+  const std::string& measured = window.items().find("main/budget/worker/step/measured")->fact;
+  twins.answer(measured.substr(0, measured.find(" | ")));
   std::filesystem::remove_all(run);
   std::filesystem::rename(before, run);
-  Twins twins;
-  CHECK(check_numbers(window, *panel_named("budget"), twins, "main/budget/worker/") == 4);
+  CHECK(check_numbers(window, *panel_named("budget"), twins, "main/budget/worker/") == 7);
 }
 
-TEST_CASE("twins: what is drawn is the number, rounded as its unit is") {
+TEST_CASE("twins: what is drawn is the number, rounded as its unit is, in every panel") {
   WindowDriver window(test::text_run().folder());
-  window.key("F4");
-  window.step();
   int numbers = 0;
-  for (const Item& item : window.items().items()) {
-    if (item.kind != ItemKind::kNumber || !item.value.ends_with(" ms")) continue;
-    const auto shown = parse_number(item.value.substr(0, item.value.size() - 3));
-    REQUIRE(shown.has_value());
-    CHECK(std::abs(*shown - item.number) <= 0.0005 + 1e-12);
-    ++numbers;
+  for (const Panel& panel : all_panels()) {
+    INFO(panel.id);
+    window.app().show_only(panel.id);
+    window.settle();
+    check_texts(window);
+    for (const Item& item : window.items().items()) {
+      if (item.kind != ItemKind::kNumber || item.fact.empty()) continue;
+      check_drawn(window, item, item.fact.substr(item.fact.rfind('|') + 1), item.number);
+      ++numbers;
+    }
   }
-  CHECK(numbers > 20);
+  CHECK(numbers > 150);
+}
+
+TEST_CASE("twins: drawn numbers are taken apart, whatever their unit") {
+  const auto value = [](std::string_view text) { return test::drawn_number(text)->value; };
+  CHECK(value("1.5 KiB") == 1536.0);
+  CHECK(value("12 345") == 12345.0);
+  CHECK(value("-1 234 567") == -1234567.0);
+  CHECK(value("+3") == 3.0);
+  CHECK(value("250 ns") == doctest::Approx(2.5e-7));
+  CHECK(value("12.34 %") == doctest::Approx(0.1234));
+  CHECK(value("2.0 MiB·calls") == 2097152.0);
+  CHECK(test::drawn_number("1.235 ms")->half_digit == doctest::Approx(5e-7));
+  CHECK(test::drawn_number("-1.977e+31")->half_digit == doctest::Approx(5e27));
+  CHECK(test::drawn_number("3.40 GB/s")->unit.counted_in == "B/s");
+  for (const char* wrong : {"", "—", "ms", "1 23", "12 parsecs"}) {
+    CHECK_FALSE(test::drawn_number(wrong).has_value());
+  }
+  for (const char* text : {"a step of 12.3 ms", "3 B", "75.0 %", "1.0 µs, then", "4 MiB·calls"}) {
+    CHECK(test::says_quantity(text));
+  }
+  for (const char* text :
+       {"20 steps", "f32[4,8]", "/h.0/mlp", "thread 0", "share %", "2 threads"}) {
+    CHECK_FALSE(test::says_quantity(text));
+  }
+  CHECK(test::unit_of_fact("/rows/3/gflops").counted_in == "FLOP/s");
+  CHECK(test::unit_of_fact("/rows/3/flops").counted_in == "FLOP");
+  CHECK(test::unit_of_fact("/stages/3/counters/offloaded_bytes").counted_in.empty());
 }
 
 TEST_CASE("twins: the points that a filter leaves, sorted, are rows of the same expression") {

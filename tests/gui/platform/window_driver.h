@@ -1,6 +1,8 @@
 // The window without a window, on a made run, for tests of what is done in it.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -59,6 +61,15 @@ class WindowDriver : public Headless {
            "|" + std::to_string(bench.count()) + " " + std::to_string(bench.active()) + "|" +
            std::to_string(bench.notes.notes.size()) + "|" + app().memory().clipboard + "|" +
            app().memory().region;
+  }
+  // What is drawn that has a meaning: every item, and where it is.
+  std::string drawn_text() const {
+    std::string text;
+    for (const Item& item : items().items()) {
+      text += fmt::format("{} '{}' '{}' {:.1f},{:.1f} {:.1f}x{:.1f}\n", item.path, item.label,
+                          item.value, item.rect.x, item.rect.y, item.rect.width, item.rect.height);
+    }
+    return text;
   }
 };
 

@@ -240,6 +240,49 @@ TEST_CASE("table: draws what is seen, sorts by its heads, is walked by arrows") 
   CHECK(frame.items().find("t/column/ms")->rect.width == doctest::Approx(before + 20.0F));
 }
 
+TEST_CASE("table: Tab brings the keys from one table to the next, and a click does") {
+  std::array<TableState, 2> states;
+  std::array<std::size_t, 2> chosen = {};
+  int presses = 0;
+  DrawnFrame frame([&](Ui& ui) {
+    if (ui.memory().region.empty()) ui.memory().region = "other";
+    button(ui, "go", {0.0F, 200.0F, 80.0F, 24.0F}, "Go");
+    const Region region(ui, "r", {0.0F, 0.0F, 400.0F, 200.0F});
+    for (std::size_t i = 0; i < 2; ++i) {
+      const float top = 100.0F * static_cast<float>(i);
+      const TableResponse response = table(ui, i == 0 ? "a" : "b", {0.0F, top, 400.0F, 100.0F},
+                                           {.columns = kColumns,
+                                            .rows = 9,
+                                            .chosen = chosen[i],
+                                            .yields = i == 0 && has_focus(ui, "b")},
+                                           states[i], [](Ui&, const TableCell&) {});
+      if (response.clicked) chosen[i] = *response.clicked;
+      if (response.activated) ++presses;
+    }
+  });
+  frame.key("Down");
+  CHECK(chosen == std::array<std::size_t, 2>{0, 0});  // another region has the keys
+  const auto tab_to = [&](std::string_view path) {
+    for (int i = 0; i < 20 && frame.memory().focus != path; ++i) frame.key("Tab");
+    REQUIRE(frame.memory().focus == path);
+    frame.frame();
+  };
+  tab_to("a/keys");
+  CHECK(frame.memory().region == "r");
+  frame.key("Down");
+  CHECK(chosen == std::array<std::size_t, 2>{1, 0});
+  tab_to("b/keys");
+  frame.key("Down");
+  frame.key("Down");
+  CHECK(chosen == std::array<std::size_t, 2>{1, 2});
+  frame.key("Enter");
+  CHECK(presses == 1);
+  frame.click("a/row/2/");
+  CHECK(frame.memory().focus == "a/keys");
+  frame.key("Down");
+  CHECK(chosen == std::array<std::size_t, 2>{3, 2});
+}
+
 TEST_CASE("table: columns that have no room are left out, the last first") {
   TableState state;
   DrawnFrame frame([&](Ui& ui) {

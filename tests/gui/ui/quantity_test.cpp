@@ -21,6 +21,8 @@ TEST_CASE("text_of: each unit has one way") {
   CHECK(text(512.0, Unit::kBytes) == "512 B");
   CHECK(text(1536.0, Unit::kBytes) == "1.5 KiB");
   CHECK(text(3.0 * 1024.0 * 1024.0 * 1024.0, Unit::kBytes) == "3.0 GiB");
+  CHECK(text(1536.0, Unit::kByteCalls) == "1.5 KiB·calls");
+  CHECK(text(100.0, Unit::kByteCalls) == "100 B·calls");
   CHECK(text(0.1234, Unit::kShare) == "12.34 %");
   CHECK(text(2.5e6, Unit::kFlops) == "2.50 MFLOP");
   CHECK(text(2.5e9, Unit::kMegaflops) == "2500.00 MFLOP");

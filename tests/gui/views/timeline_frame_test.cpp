@@ -176,6 +176,38 @@ TEST_CASE("timeline_frame: flows lead from what a call reads to it, within its s
   CHECK(step_at(data, 2150)->step == 7);
 }
 
+TEST_CASE("timeline_frame: flows lead through views, which have no span") {
+  PlanRecord record = small_plan();
+  // Call 0 writes value 0; value 2 is a view of its view 1, and call 3 reads it.
+  record.values = {{}, {.view_of = 0}, {.view_of = 1}};
+  record.operands = {{.value = 0}, {.value = 2}};
+  record.calls[0].outputs = {0, 1};
+  record.calls[3].inputs = {1, 1};
+  const PlanLinks links(view_of(record));
+  const EventBytes bytes(small_events());
+  const profiler::EventView view = bytes.view();
+  const TimelineData data = timeline_data(view);
+  const std::vector<Flow> from = flows_of(data, links, 0, 7);
+  REQUIRE(from.size() == 1);
+  const auto event_at = [&](const SpanPlace& place) {
+    return data.index.event(data.rows[place.row].events[place.at]);
+  };
+  CHECK(event_at(from[0].from).id == 0);
+  CHECK(event_at(from[0].to).id == 3);
+  CHECK(event_at(from[0].to).begin_ns == 2430);
+  for (const std::uint32_t value : {0U, 1U, 2U}) {
+    const std::vector<Flow> through = flows_through(data, links, value, 7);
+    REQUIRE(through.size() == 1);
+    CHECK(through[0].from == from[0].from);
+    CHECK(through[0].to == from[0].to);
+  }
+  const std::vector<Flow> to = flows_of(data, links, 3, 7);
+  REQUIRE(to.size() == 1);
+  CHECK(to[0].from == from[0].from);
+  CHECK(flows_through(data, links, kNoRow, 7).empty());
+  CHECK(flows_through(data, links, 0, 99).empty());
+}
+
 TEST_CASE("range_statistics: all steps together give each op what query gives it") {
   const PlanRecord record = small_plan();
   const PlanView plan = view_of(record);

@@ -39,6 +39,26 @@ TEST_CASE("settings: what is out of range is brought into it, what is missing is
   CHECK_THROWS_AS(settings_from(Json::parse(R"({"scale": "large"})")), Error);
 }
 
+TEST_CASE("settings: what a command line asks for is of its window, unless it is changed there") {
+  Settings kept;
+  kept.theme = ThemeName::kLight;
+  kept.scale = 1.25F;
+  const AskedLook asked{.theme = ThemeName::kDark, .scale = 2.0F};
+  Settings shown = with_look(kept, asked);
+  CHECK(shown.theme == ThemeName::kDark);
+  CHECK(shown.scale == 2.0F);
+  CHECK(without_look(shown, kept, asked) == kept);
+  shown.remember("runs/a");
+  shown.scale = 1.5F;
+  const Settings after = without_look(shown, kept, asked);
+  CHECK(after.theme == ThemeName::kLight);
+  CHECK(after.scale == 1.5F);
+  CHECK(after.recent == shown.recent);
+  // Nothing was asked for: all is as it is in the window.
+  CHECK(with_look(kept, {}) == kept);
+  CHECK(without_look(shown, kept, {}) == shown);
+}
+
 TEST_CASE("settings: recent paths are each there once, the newest first, ten at most") {
   Settings settings;
   for (int i = 0; i < 14; ++i) settings.remember("/runs/" + std::to_string(i));

@@ -18,6 +18,7 @@ namespace {
 using test::compiled;
 using test::kSmallText;
 using test::LayoutStability;
+using test::model_of;
 using test::stability_of;
 
 TEST_CASE("graph_blocks: the scope of a block ends at its first numbered level") {
@@ -109,14 +110,12 @@ TEST_CASE("graph_layout: a collapsed block is its header") {
   }
 }
 
-// Of stages that follow each other.
-void check_stability(std::string_view name, const ModelArguments& arguments) {
-  CAPTURE(name);
-  const auto step = compiled(name, arguments);
+// Of stages that follow each other; the last one's layout.
+GraphLayout check_stability(const Stages& stages) {
   LayoutMemory memory;
   std::optional<GraphPicture> before;
   GraphLayout layout_before;
-  for (const Stage& stage : step->stages) {
+  for (const Stage& stage : stages) {
     GraphPicture picture = picture_of(stage.graph);
     GraphLayout layout = layout_graph(picture, memory);
     check_flow(picture, layout);
@@ -129,7 +128,16 @@ void check_stability(std::string_view name, const ModelArguments& arguments) {
     before = std::move(picture);
     layout_before = std::move(layout);
   }
+  return layout_before;
 }
+
+void check_stability(std::string_view name, const ModelArguments& arguments) {
+  CAPTURE(name);
+  check_stability(compiled(name, arguments)->stages);
+}
+
+const ModelArguments kSmallUnet{
+    {"image", std::int64_t{16}}, {"width", std::int64_t{4}}, {"depth", std::int64_t{2}}};
 
 TEST_CASE("graph_layout: nodes keep their order and their rows from stage to stage") {
   check_stability("gpt2", kSmallText);
@@ -140,6 +148,34 @@ TEST_CASE("graph_layout: nodes keep their order and their rows from stage to sta
   check_stability("mlp", {});
   check_stability("lenet", {});
   check_stability("resnet", {});
+  check_stability("unet", kSmallUnet);
+  check_stability("vit", {{"layers", std::int64_t{2}},
+                          {"heads", std::int64_t{2}},
+                          {"embedding", std::int64_t{16}},
+                          {"feed-forward", std::int64_t{32}},
+                          {"patch", std::int64_t{8}},
+                          {"image", std::int64_t{16}},
+                          {"classes", std::int64_t{10}}});
+}
+
+// Of a step whose last stage runs nodes a second time; what runs again has a place of its own.
+void check_recompute(std::string_view name, const ModelArguments& arguments, RecomputeMode mode) {
+  CAPTURE(name);
+  CAPTURE(static_cast<int>(mode));
+  const OnnxModel model = model_of(name, arguments);
+  CompileOptions options = test::options_for(model);
+  options.recompute.mode = mode;
+  const auto step = compile(model, options);
+  const Stages& stages = step->stages;
+  REQUIRE(stages.back().name == "recompute");
+  REQUIRE(stages.back().nodes > stages[stages.size() - 2].nodes);
+  check_no_overlap(check_stability(stages));
+}
+
+TEST_CASE("graph_layout: nodes keep their order and their rows where some run a second time") {
+  check_recompute("gpt2", kSmallText, RecomputeMode::kLevel1);
+  check_recompute("gpt2", kSmallText, RecomputeMode::kLevel2);
+  check_recompute("unet", kSmallUnet, RecomputeMode::kLevel2);
 }
 
 }  // namespace

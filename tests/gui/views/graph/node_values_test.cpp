@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <functional>
+#include <vector>
+
 #include "gui/data/run_data.h"
 #include "tests/gui/made_run.h"
 
@@ -46,7 +50,7 @@ TEST_CASE("node_values: what is not known is NaN, and without a shade") {
   }
 }
 
-TEST_CASE("node_values: passes are numbered, each once") {
+TEST_CASE("node_values: passes are numbered, each once, that with the most nodes first") {
   const auto step = test::compiled("mlp");
   const GraphPicture picture = picture_of(step->stages.back().graph);
   const NodeValues values = node_values(picture, ColorBy::kPass, {});
@@ -54,6 +58,9 @@ TEST_CASE("node_values: passes are numbered, each once") {
   for (std::uint32_t i = 0; i < picture.nodes.size(); ++i) {
     CHECK(values.passes[values.nodes[i].category] == picture.nodes[i].pass);
   }
+  std::vector<std::size_t> counts(values.passes.size());
+  for (const NodeValue& node : values.nodes) ++counts[node.category];
+  CHECK(std::ranges::is_sorted(counts, std::ranges::greater()));
 }
 
 }  // namespace
