@@ -1,14 +1,17 @@
-// What the window's views take: layouts of large graphs, and the geometry of a frame of graph,
-// memory and timeline together, of many nodes and events.
-//   window_bench
-// One JSON line for each size.
+// What the window's views take: layouts of large graphs, how far they stay the same from stage to
+// stage, and the geometry of a frame of graph, memory and timeline together, of many nodes and
+// events.
+//   window_bench [--quick]
+// One JSON line for each size. --quick: of a small one, to see that all of it runs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/measuring.h"
@@ -16,11 +19,13 @@
 #include "gui/views/memory_map.h"
 #include "gui/views/timeline_frame.h"
 #include "tests/gui/made_run.h"
+#include "tests/gui/views/graph/layout_stability.h"
 
 namespace trainscope::gui {
 namespace {
 
 constexpr int kRounds = 31;
+constexpr int kStageRounds = 7;                               // of the layouts of all stages
 constexpr ViewSize kView{.width = 940.0f, .height = 582.0f};  // the main region at 1280x720
 
 // A file of events in memory.
@@ -54,6 +59,59 @@ double median_of(const std::function<void()>& work) {
   bench::Rounds rounds;
   for (int round = 0; round < kRounds; ++round) rounds.times.push_back(bench::milliseconds(work));
   return rounds.median();
+}
+
+// Layouts of one stage after the other, as somebody sees them who goes through all.
+struct StageLayouts {
+  std::size_t nodes = 0;  // of the largest stage
+  double first_ms = 0.0;
+  double next_ms = 0.0;  // of the slowest that follows another one
+  // Of the nodes that are in two stages that follow each other, as test::LayoutStability counts
+  // them: the least share over all stages.
+  double in_order = 1.0;
+  double near_rows = 1.0;
+};
+
+void add_stability(StageLayouts& all, const test::LayoutStability& stability) {
+  if (stability.survivors == 0) return;
+  const auto survivors = static_cast<double>(stability.survivors);
+  all.in_order = std::min(all.in_order, static_cast<double>(stability.in_order) / survivors);
+  all.near_rows = std::min(all.near_rows, static_cast<double>(stability.near_rows) / survivors);
+}
+
+StageLayouts layouts_of(const std::vector<GraphPicture>& stages) {
+  StageLayouts all;
+  std::vector<bench::Rounds> times(stages.size());
+  for (int round = 0; round < kStageRounds; ++round) {
+    LayoutMemory memory;
+    GraphLayout before;
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      GraphLayout layout;
+      times[i].times.push_back(
+          bench::milliseconds([&] { layout = layout_graph(stages[i], memory); }));
+      const bool counts = round == 0 && i > 0;  // every round lays out the same
+      if (counts) add_stability(all, test::stability_of(stages[i - 1], before, stages[i], layout));
+      before = std::move(layout);
+    }
+  }
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    all.nodes = std::max(all.nodes, stages[i].nodes.size());
+    double& slowest = i == 0 ? all.first_ms : all.next_ms;
+    slowest = std::max(slowest, times[i].median());
+  }
+  return all;
+}
+
+// Of a step with all stages that there are: the last one rematerializes by ONNX Runtime's second
+// level.
+StageLayouts stage_layouts(const ModelArguments& arguments) {
+  const OnnxModel model = test::model_of("gpt2", arguments);
+  CompileOptions options = test::options_for(model);
+  options.recompute.mode = RecomputeMode::kLevel2;
+  const auto step = compile(model, options);
+  std::vector<GraphPicture> pictures;
+  for (const Stage& stage : step->stages) pictures.push_back(picture_of(stage.graph));
+  return layouts_of(pictures);
 }
 
 struct Frames {
@@ -105,20 +163,29 @@ void measure(std::int64_t layers, std::size_t events) {
   const double whole_ms = frame_ms(whole);
   const std::size_t whole_boxes = frames.timeline.boxes.size();
   const double near_ms = frame_ms(near);
+  const StageLayouts stages = stage_layouts(arguments);
   fmt::print(
       "{{\"nodes\":{},\"edges\":{},\"buffers\":{},\"events\":{},\"picture_ms\":{:.2f},"
       "\"layout_ms\":{:.2f},\"open_events_ms\":{:.1f},\"rows_ms\":{:.1f},\"frame_whole_ms\":{:.3f},"
-      "\"frame_near_ms\":{:.3f},\"boxes_whole\":{},\"boxes_near\":{}}}\n",
+      "\"frame_near_ms\":{:.3f},\"boxes_whole\":{},\"boxes_near\":{},\"most_nodes\":{},"
+      "\"layout_first_ms\":{:.2f},\"layout_next_ms\":{:.2f},\"in_order\":{:.4f},"
+      "\"near_rows\":{:.4f}}}\n",
       picture->nodes.size(), picture->edges.size(), plan.buffers.size(), timeline.index.size(),
       picture_ms, layout_ms, open_ms, rows_ms, whole_ms, near_ms, whole_boxes,
-      frames.timeline.boxes.size());
+      frames.timeline.boxes.size(), stages.nodes, stages.first_ms, stages.next_ms, stages.in_order,
+      stages.near_rows);
 }
 
 }  // namespace
 }  // namespace trainscope::gui
 
-int main() {
-  trainscope::gui::measure(47, 1'000'000);
-  trainscope::gui::measure(190, 4'000'000);
+int main(int count, char** words) {
+  using trainscope::gui::measure;
+  if (count == 2 && std::string_view(words[1]) == "--quick") {
+    measure(3, 10'000);
+    return 0;
+  }
+  measure(48, 1'000'000);
+  measure(191, 4'000'000);
   return 0;
 }

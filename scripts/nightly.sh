@@ -4,7 +4,7 @@
 # the fuzzers.
 # Usage: scripts/nightly.sh RESULT_FOLDER [CHECK...]
 #   checks: asan tsan window tidy sources kills attack fuzz; none: all
-# Writes RESULT_FOLDER/DATE.md, a log for each check, DATE-attacks.md, and the input of a fuzzer's crash.
+# Writes RESULT_FOLDER/DATE.md, a log for each check, DATE-window.md, DATE-attacks.md, and the input of a fuzzer's crash.
 # FUZZ_RUNS: runs of each of the two fuzzers (50000000), which run side by side; a fiftieth more of
 # them under sanitizers. ATTACK_SEED: of the attacks (1).
 set -uo pipefail
@@ -32,17 +32,51 @@ asan() {
 # shellcheck disable=SC2317
 tsan() { cmake --preset tsan && cmake --build --preset tsan -j "$jobs" && ctest --preset tsan -j "$jobs"; }
 # What of asan and tsan is the window's, which needs none of the other tests: all of its tests without
-# a display, with ten times as many damaged runs as in ./test.sh, and its threads: Budget's alone, and as
-# they are driven through the window.
+# a display, those of the label long among them, with ten times as many damaged runs as in
+# ./test.sh, and its threads: Budget's alone, and as they are driven through the window. Writes
+# DATE-window.md.
 # shellcheck disable=SC2317
 window() {
   local tests=(gui_budget_test gui_data_test gui_draw_test gui_panels_test gui_platform_test gui_ui_test gui_views_test
                gui_workbench_test)
+  local damaged=2000 log="$results/$date-window" asan=0 tsan=0
+  rm -f "$log-asan.log" "$log-tsan.log"
   cmake --preset asan -DTRAINSCOPE_SANITIZE_NOT= && cmake --build --preset asan -j "$jobs" --target trainscope "${tests[@]}" &&
-    TRAINSCOPE_DAMAGED_RUNS=2000 ctest --preset asan -j "$jobs" -L 'gui|processes' -E '^gui\.' &&
     cmake --preset tsan &&
-    cmake --build --preset tsan -j "$jobs" --target trainscope gui_budget_test gui_panels_test &&
-    ctest --preset tsan -R '^gui_(budget|panels)'
+    cmake --build --preset tsan -j "$jobs" --target trainscope gui_budget_test gui_panels_test || return 1
+  TRAINSCOPE_DAMAGED_RUNS="$damaged" ctest --preset asan -j "$jobs" -R '^gui_' >"$log-asan.log" 2>&1 || asan=1
+  cat "$log-asan.log"
+  ctest --preset tsan -R '^gui_(budget|panels)' >"$log-tsan.log" 2>&1 || tsan=1
+  cat "$log-tsan.log"
+  window_report "$damaged" "$log" >"$log.md"
+  tail -n 1 "$log.md"
+  return "$((asan || tsan))"
+}
+# The report of the two logs: damaged runs, their names up to "-asan.log" and "-tsan.log".
+# shellcheck disable=SC2317
+window_report() {
+  local damaged="$1" log="$2" part tests faults found=0
+  local test='^ *[0-9]+/[0-9]+ Test +#[0-9]+: ([^ ]+) [. ]*(.*[^ ]) +([0-9.]+) sec.*$'
+  local fault='ERROR: (Address|Leak|Undefined)[A-Za-z]*Sanitizer|WARNING: ThreadSanitizer|runtime error:'
+  echo "# The window under sanitizers, $date, commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
+  echo
+  echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $jobs threads; \`scripts/nightly.sh FOLDER window\`."
+  echo "$damaged damaged runs in every panel (\`gui_platform.long\`)."
+  echo
+  echo "| sanitizers | tests | result | seconds |"
+  echo "|---|---|---|---|"
+  for part in asan tsan; do
+    sed -nE "s@$test@| $part | \1 | \2 | \3 |@p" "$log-$part.log" | sed 's/[*][*][*]/ /; s/  */ /g'
+  done
+  echo
+  for part in asan tsan; do
+    tests="$(grep -cE "$test" "$log-$part.log")"
+    faults="$(grep -cE "$fault" "$log-$part.log")"
+    found=$((found + faults))
+    [[ $tests -gt 0 ]] || echo "No test ran under $part."
+    grep -E "$fault" "$log-$part.log" | sed 's/^/    /'
+  done
+  echo "Findings of sanitizers: $found; $(cat "$log-asan.log" "$log-tsan.log" | grep -E 'tests passed' | paste -sd ';' | sed 's/;/; /')"
 }
 # shellcheck disable=SC2317
 tidy() { cmake --preset tidy && cmake --build --preset tidy -j "$jobs" -- -k 0; }
