@@ -143,7 +143,8 @@ void draw_footer(Ui& ui, const Rect& rect, const KernelsState& state) {
   const auto add = [&](std::string_view name, const Quantity& quantity, float gap,
                        std::string_view help) {
     const float width = std::ceil(ui.width(text_of(quantity).whole(), Face::kNumber));
-    const Rect place = take_left(rest, width + gap);
+    const Rect place = take_left(rest, width);
+    take_left(rest, gap);
     ui.tooltip(
         ui.hit(fmt::format("{}/about", name), place, {.kind = ItemKind::kArea, .focusable = false}),
         help);
