@@ -58,31 +58,6 @@ std::string outcome_text(const Fate& fate) {
   return {};
 }
 
-std::string step_text(const RewriteEntry& entry) {
-  const std::string others = names_text(entry.others);
-  switch (entry.kind) {
-    case RewriteKind::kRenamed:
-      return fmt::format("renamed to '{}'", printable(entry.detail));
-    case RewriteKind::kChanged:
-      return fmt::format("changed: {}", entry.detail);
-    case RewriteKind::kUnread:
-      return others.empty() ? "unread from here on" : "unread: no longer by " + others;
-    case RewriteKind::kReplaced:
-      return "replaced by " + others;
-    case RewriteKind::kInside:
-      return "inside " + others;
-    case RewriteKind::kSplit:
-      return "split into " + others;
-    case RewriteKind::kFolded:
-      return "folded to " + others;
-    case RewriteKind::kRematerialized:
-      return fmt::format("rematerialized as {} '{}'", entry.thing.is_node ? "node" : "value",
-                         printable(entry.thing.name));
-    default:
-      return std::string(name_of(entry.kind));
-  }
-}
-
 Json step_facts(const History& history, const FateStep& step) {
   const RewriteRule& rule = rule_of(history, step);
   Json json =
@@ -133,8 +108,9 @@ std::string fate_text(const History& history, const Fate& fate) {
                                  printable(fate.thing.name), outcome_text(fate));
   for (const FateStep& step : fate.steps) {
     const RewriteRule& rule = rule_of(history, step);
-    text += fmt::format("  {:<26} {}\n  {:<26} {}\n", printable(history[step.stage].label, 40),
-                        step_text(*step.entry), "", printable(rule.reason, 400));
+    text +=
+        fmt::format("  {:<26} {}\n  {:<26} {}\n", printable(history[step.stage].label, 40),
+                    text_of(step, names_text(step.entry->others)), "", printable(rule.reason, 400));
   }
   if (fate.steps.empty()) text += fmt::format("  {}\n", reason_of(history, fate));
   if (!fate.gradient.name.empty()) {

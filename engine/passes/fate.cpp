@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "engine/core/text.h"
+
 namespace trainscope {
 namespace {
 
@@ -107,6 +109,55 @@ bool Fates::Course::apply(const FateStep& step, NamedThing& thing) {
   fate.kind = kind;
   if (renamed) thing.name = entry.detail;
   return is_gone(entry.kind) || (renamed && !entry.others.empty());
+}
+
+std::string text_of(const RewriteEntry& entry, std::string_view others) {
+  switch (entry.kind) {
+    case RewriteKind::kAdded:
+      return others.empty() ? "added" : fmt::format("made of {}", others);
+    case RewriteKind::kRematerialized:
+      return fmt::format("rematerializes {}", others);
+    case RewriteKind::kRenamed:
+      return fmt::format("renamed to '{}'", printable(entry.detail));
+    case RewriteKind::kChanged:
+      return "changed: " + entry.detail;
+    case RewriteKind::kUnread:
+      return others.empty() ? "unread from here on" : fmt::format("no longer read by {}", others);
+    case RewriteKind::kReplaced:
+      return fmt::format("replaced by {}", others);
+    case RewriteKind::kInside:
+      return fmt::format("inside {}", others);
+    case RewriteKind::kSplit:
+      return fmt::format("split into {}", others);
+    case RewriteKind::kFolded:
+      return fmt::format("folded to {}", others);
+    case RewriteKind::kDead:
+    case RewriteKind::kRemoved:
+      break;
+  }
+  return std::string(name_of(entry.kind));
+}
+
+std::string text_beside(const RewriteEntry& entry) {
+  const std::string name = printable(entry.thing.name);
+  switch (entry.kind) {
+    case RewriteKind::kInside:
+      return fmt::format("does the work of '{}'", name);
+    case RewriteKind::kSplit:
+      return fmt::format("does a part of the work of '{}'", name);
+    case RewriteKind::kRematerialized:
+      return fmt::format("rematerialized as '{}'", name);
+    case RewriteKind::kRenamed:
+      return fmt::format("was called '{}'", name);
+    default:
+      return {};
+  }
+}
+
+std::string text_of(const FateStep& step, std::string_view others) {
+  // The thing of the entry is the copy; the fate is that of the original.
+  const bool is_of_copy = step.entry->kind == RewriteKind::kRematerialized;
+  return is_of_copy ? text_beside(*step.entry) : text_of(*step.entry, others);
 }
 
 const RewriteRule& rule_of(const History& history, const FateStep& step) {

@@ -62,6 +62,13 @@ std::string reason_of(const History& history, const Fate& fate);
 // The rule of a step.
 const RewriteRule& rule_of(const History& history, const FateStep& step);
 
+// What an entry says of its thing: "inside '/gelu/Gelu'", where `others` names its others.
+std::string text_of(const RewriteEntry& entry, std::string_view others);
+// What it says of one of its others: "does the work of '/gelu/Mul'"; empty: nothing.
+std::string text_beside(const RewriteEntry& entry);
+// What a step did to the fate's thing; `others` names the others of its entry.
+std::string text_of(const FateStep& step, std::string_view others);
+
 class Fates {
  public:
   // For what is in stage `from` of the history, or, where that is kModel, in the ONNX model, up to

@@ -47,13 +47,13 @@ std::vector<std::string> texts_of_stage(const RewriteLog& log, std::span<const L
     const RewriteEntry& entry = log.entries[place.entry];
     const RewriteRule& rule = log.rules[entry.rule];
     if (is_node_with(entry.thing, serial)) {
-      add(text_of_entry(entry), rule);
+      add(text_of(entry, names_of(entry.others)), rule);
       continue;
     }
     if (!entry.thing.is_node) continue;
     if (entry.kind == RewriteKind::kInside) {
       add_work(taken, rule, entry.thing);
-    } else if (const std::string text = text_beside_entry(entry); !text.empty()) {
+    } else if (const std::string text = text_beside(entry); !text.empty()) {
       add(text, rule);
     }
   }
@@ -64,49 +64,6 @@ std::vector<std::string> texts_of_stage(const RewriteLog& log, std::span<const L
 }
 
 }  // namespace
-
-std::string text_of_entry(const RewriteEntry& entry) {
-  const std::string others = names_of(entry.others);
-  switch (entry.kind) {
-    case RewriteKind::kAdded:
-      return others.empty() ? "added" : "made of " + others;
-    case RewriteKind::kRematerialized:
-      return fmt::format("computes again what {} computes", others);
-    case RewriteKind::kRenamed:
-      return fmt::format("renamed to '{}'", entry.detail);
-    case RewriteKind::kChanged:
-      return "changed: " + entry.detail;
-    case RewriteKind::kUnread:
-      return others.empty() ? "unread from here on" : "no longer read by " + others;
-    case RewriteKind::kReplaced:
-      return "replaced by " + others;
-    case RewriteKind::kInside:
-      return "inside " + others;
-    case RewriteKind::kSplit:
-      return "split into " + others;
-    case RewriteKind::kFolded:
-      return "folded to " + others;
-    case RewriteKind::kDead:
-    case RewriteKind::kRemoved:
-      break;
-  }
-  return std::string(name_of(entry.kind));
-}
-
-std::string text_beside_entry(const RewriteEntry& entry) {
-  switch (entry.kind) {
-    case RewriteKind::kInside:
-      return fmt::format("does the work of '{}'", entry.thing.name);
-    case RewriteKind::kSplit:
-      return fmt::format("does a part of the work of '{}'", entry.thing.name);
-    case RewriteKind::kRematerialized:
-      return fmt::format("computed again as '{}'", entry.thing.name);
-    case RewriteKind::kRenamed:
-      return fmt::format("was called '{}'", entry.thing.name);
-    default:
-      return {};
-  }
-}
 
 void add_history(InspectionBuilder& rows, std::string_view heading, std::uint32_t serial,
                  std::size_t last_stage) {

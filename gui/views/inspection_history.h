@@ -12,11 +12,6 @@
 
 namespace trainscope::gui {
 
-// "inside '/gelu/Gelu'": what an entry says of its thing.
-std::string text_of_entry(const RewriteEntry& entry);
-// "does the work of '/gelu/Mul'": what it says of one of its others; empty: nothing.
-std::string text_beside_entry(const RewriteEntry& entry);
-
 // A note for each thing that passes did to a node of the graph, and why, up to this stage.
 void add_history(InspectionBuilder& rows, std::string_view heading, std::uint32_t serial,
                  std::size_t last_stage);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "engine/ir/graph.h"
-#include "gui/views/inspection_history.h"
 #include "gui/views/inspection_stage.h"
 
 namespace trainscope::gui {
@@ -130,10 +129,8 @@ void add_fate(InspectionBuilder& rows, const History& history, const Fate& fate)
   if (fate.steps.empty()) return;
   rows.heading("What the passes did to it");
   for (const FateStep& step : fate.steps) {
-    const RewriteEntry& entry = *step.entry;
-    const bool is_copy = entry.kind == RewriteKind::kRematerialized;
     rows.note(fmt::format("{}: {}", history[step.stage].label,
-                          is_copy ? text_beside_entry(entry) : text_of_entry(entry)));
+                          text_of(step, names_of(step.entry->others))));
   }
 }
 
