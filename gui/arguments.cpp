@@ -95,7 +95,7 @@ Arguments arguments_from(std::span<const std::string> words) {
     ++i;
   }
   if (arguments.is_shot) {
-    require(arguments.paths.size() == 1, ErrorCode::kUsage, "shot takes one run or model");
+    require(!arguments.paths.empty(), ErrorCode::kUsage, "shot takes a run or a model");
     const std::string ending = arguments.out.extension().string();
     require(ending == ".png" || ending == ".svg", ErrorCode::kUsage,
             "shot needs -o FILE.png or -o FILE.svg");

@@ -51,8 +51,11 @@ constexpr Flag kShotFlags[] = {
 Outcome run_shot(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(settings.has("out"), ErrorCode::kUsage, "shot needs -o FILE.png or -o FILE.svg");
-  load_plugins_of(invocation.argument(0));
-  std::vector<std::string> words = {"shot", invocation.argument(0)};
+  std::vector<std::string> words = {"shot"};
+  for (const std::string& path : invocation.arguments()) {
+    load_plugins_of(path);
+    words.push_back(path);
+  }
   add_window_flags(words, settings, kShotFlags);
   add_window_flags(words, settings, size_flags());
   run_window_program(words);
@@ -65,13 +68,17 @@ Outcome run_shot(const Invocation& invocation) {
 }  // namespace
 
 Command shot_command() {
-  return {.name = "shot",
-          .summary = "Write a picture of a panel of the window, without a display.",
-          .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
-          .flags = join_flags({kShotFlags, size_flags()}),
-          .examples = {"trainscope shot runs/mlp-1 --panel memory -o memory.png",
-                       "trainscope shot runs/mlp-1 --panel kernels --theme light -o kernels.svg"},
-          .run = run_shot};
+  return {
+      .name = "shot",
+      .summary = "Write a picture of a panel of the window, without a display.",
+      .arguments = {{.name = "RUN|MODEL.onnx",
+                     .help = "a run's folder, or a model; of several the last one is shown, the "
+                             "others are open beside it",
+                     .repeated = true}},
+      .flags = join_flags({kShotFlags, size_flags()}),
+      .examples = {"trainscope shot runs/mlp-1 --panel memory -o memory.png",
+                   "trainscope shot runs/mlp-1 --panel kernels --theme light -o kernels.svg"},
+      .run = run_shot};
 }
 
 }  // namespace trainscope

@@ -82,8 +82,8 @@ std::string title_of(const Workbench& workbench) {
   const RunData* run = workbench.run();
   if (run == nullptr) return "no run is open";
   std::string title = run->name();
-  if (const RunManifest* manifest = run->manifest(); manifest != nullptr) {
-    title += fmt::format("  {}", trainscope::name_of(manifest->sessions.back().status));
+  if (const RunSession* session = run->session_record(); session != nullptr) {
+    title += fmt::format("  {}", trainscope::name_of(session->status));
   }
   if (!run->shows_newest()) {
     title += fmt::format("  session {} of {}", run->session(), run->session_count());

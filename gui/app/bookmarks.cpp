@@ -148,20 +148,28 @@ bool show_view(Workbench& workbench, std::string_view view) {
   return show_parts(workbench, spoken);
 }
 
-std::string command_of_view(Workbench& workbench) {
-  // What is opened last is the active one.
+namespace {
+
+// With `verb`, gui or shot: the runs that the panel shows, what is opened last being the active
+// one, and the view.
+std::string command_with_view(Workbench& workbench, std::string_view verb) {
   const bool has_two = main_panel_of(workbench.settings.layout).id == "runs";
   const RunData* other = has_two ? other_run(workbench) : nullptr;
-  const std::string opened = other == nullptr ? twin_of_run(workbench, "gui")
-                                              : fmt::format("trainscope gui {} {}", other->words(),
-                                                            workbench.run()->words());
+  const std::string opened =
+      other == nullptr
+          ? twin_of_run(workbench, verb)
+          : fmt::format("trainscope {} {} {}", verb, other->words(), workbench.run()->words());
   return fmt::format("{} --at {}", opened, shell_word(view_of(workbench)));
 }
+
+}  // namespace
+
+std::string command_of_view(Workbench& workbench) { return command_with_view(workbench, "gui"); }
 
 std::string command_of_picture(Workbench& workbench) {
   const ThemeName theme = workbench.settings.theme;
   return fmt::format(
-      "{} --at {}{} -o {}.png", twin_of_run(workbench, "shot"), shell_word(view_of(workbench)),
+      "{}{} -o {}.png", command_with_view(workbench, "shot"),
       theme == ThemeName::kDark ? "" : fmt::format(" --theme {}", theme_of(theme).name),
       main_panel_of(workbench.settings.layout).id);
 }

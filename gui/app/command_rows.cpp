@@ -1,6 +1,8 @@
 // What the commands do.
 #include "gui/app/command_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -60,11 +62,15 @@ void toggle_inspector(Workbench& w) {
     return;
   }
   is_open = true;
-  w.tell("select something: below 900 px of width the inspector opens for it");
+  w.tell(fmt::format("select something: below {} px of width the inspector opens for it",
+                     kLeastWideWindow));
 }
 
 void toggle_rail(Workbench& w) {
-  if (w.is_narrow) return w.tell("the rail opens from 900 px of width on: see Go, Stages");
+  if (w.is_narrow) {
+    return w.tell(
+        fmt::format("the rail opens from {} px of width on: see Go, Stages", kLeastWideWindow));
+  }
   w.settings.layout.rail_pinned = !w.settings.layout.rail_pinned;
 }
 
@@ -179,7 +185,7 @@ std::span<const AppCommand> file_commands() {
        .run = copy_front<CopyChoice::kView>,
        .enabled = can_copy_front<CopyChoice::kView>},
       {.id = "file.copy_picture",
-       .title = "Copy the command line of its picture",
+       .title = "Copy the command line of a picture",
        .menu = "File",
        .key = "Ctrl+E",
        .help = "It draws what this panel shows into a PNG, without a display",

@@ -18,7 +18,7 @@
 namespace trainscope::gui {
 namespace {
 
-constexpr float kNarrow = 900.0F;  // below, the inspector opens over the main region
+constexpr auto kNarrow = static_cast<float>(kLeastWideWindow);
 constexpr float kRailWidth = 36.0F;
 constexpr float kNarrowStrip = 48.0F;
 constexpr float kGap = 1.0F;  // between regions

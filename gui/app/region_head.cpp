@@ -23,7 +23,7 @@ void copy_menu(Ui& ui, Workbench& workbench, const Panel& panel, const Rect& rec
        {.label = "Copy the command line of this view",
         .enabled = can(CopyChoice::kView),
         .line_above = true},
-       {.label = "Copy the command line of its picture", .enabled = can(CopyChoice::kPicture)}}};
+       {.label = "Copy the command line of a picture", .enabled = can(CopyChoice::kPicture)}}};
   const int chosen = menu_button(ui, "copy", rect, "Copy", items,
                                  {.flat = true, .tooltip = "Take the numbers elsewhere"});
   if (chosen >= 0) copy_from(workbench, panel, static_cast<CopyChoice>(chosen));

@@ -100,6 +100,7 @@ void draw_tour(Ui& ui, Workbench& workbench, const Rect& window) {
   take_right(buttons, 6.0F);
   if (button(ui, "end", take_right(buttons, button_width(ui, "End")), "End", {.flat = true})) {
     ended = true;
+    leave(workbench, step);
   }
   ui.text(buttons, fmt::format("{} of {}", state.step + 1, kSteps.size()),
           {.face = Face::kSmall, .color = ui.theme().soft_ink});

@@ -111,7 +111,7 @@ bool RunData::refresh() {
 void RunData::forget() {
   ++version_;
   messages_ = {};
-  ahead_ = {};
+  if (ahead_.valid()) unwanted_.push_back(std::move(ahead_));
   ahead_graphs_.clear();
   stages_.clear();
   times_.reset();

@@ -210,6 +210,7 @@ class RunData {
   bool has_read_ahead_ = false;
   std::vector<std::size_t> ahead_graphs_;  // positions of those that are being read
   std::future<Ahead> ahead_;
+  std::vector<std::future<Ahead>> unwanted_;  // of what was read anew since: nobody waits for them
 
   // Kept results; an empty pointer of a key that is there: it was tried and cannot be read.
   std::optional<std::unique_ptr<profiler::StepTimes>> times_;

@@ -28,8 +28,12 @@ void RunData::read_ahead() {
     ahead_graphs_.push_back(place);
     wanted.try_emplace(place, stages_[place].record);
   }
-  const auto read = [run = *reader_, session = session_, stages = std::move(wanted)] {
-    Ahead ahead{.history = std::make_unique<StageHistory>(StageHistory::of(run, session))};
+  const bool has_history = history_.has_value();
+  if (has_history && wanted.empty()) return;
+  const auto read = [run = *reader_, session = session_, has_history, stages = std::move(wanted)] {
+    Ahead ahead;
+    if (!has_history)
+      ahead.history = std::make_unique<StageHistory>(StageHistory::of(run, session));
     for (const auto& [place, record] : stages) {
       ahead.graphs[place] = std::make_unique<Graph>(read_stage_graph(run, record, session));
     }
@@ -43,7 +47,8 @@ void RunData::take_ahead() {
   if (!ahead_.valid()) return;
   try {
     Ahead ahead = std::exchange(ahead_, {}).get();
-    if (ahead.history->history().size() == stages_.size()) history_ = std::move(ahead.history);
+    const bool is_of_these = ahead.history && ahead.history->history().size() == stages_.size();
+    if (is_of_these && !history_) history_ = std::move(ahead.history);
     graphs_.merge(ahead.graphs);
   } catch (const std::exception&) {
     return;  // it is read again by who asks for it, and says what is wrong
@@ -51,7 +56,7 @@ void RunData::take_ahead() {
 }
 
 const StageHistory* RunData::history() {
-  take_ahead();
+  if (!history_) take_ahead();
   if (!history_) {
     history_.emplace();
     if (reader_ && !stages_.empty()) {

@@ -131,6 +131,7 @@ std::int64_t BudgetModel::budget_now() const {
 }
 
 void BudgetModel::ask_what_was_wanted() {
+  if (budget_->phase == BudgetState::Phase::kFailed) wanted_.clear();
   if (!budget_->front) return;
   for (const auto& ask_for : std::exchange(wanted_, {})) ask_for(*this);
 }
@@ -212,7 +213,6 @@ void BudgetModel::train() {
   try {
     write_pins(*run_, request_);
     new_run_ = new_run_folder(*run_, kSteps);
-    command_.reset();
     std::vector<std::string> line = words(new_run_);
     applied_command_ = command_line(line);
     applied_twin_ = twin();

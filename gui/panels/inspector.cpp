@@ -69,9 +69,7 @@ std::string fact_of(Workbench& workbench, const InspectionRow& row) {
   const std::size_t at = fact.find("{run}");
   if (at == std::string::npos) return fact;
   const RunData& run = *workbench.run();
-  std::string words = run.words();
-  if (run.session() > 0) words += fmt::format(" --session {}", run.session());
-  fact.replace(at, 5, words);
+  fact.replace(at, 5, run.words() + run.session_flag());
   return fact;
 }
 

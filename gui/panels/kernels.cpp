@@ -264,8 +264,8 @@ Panel kernels_panel() {
               "Where the time of the profiled steps went. Each row is one node of the ONNX "
               "model, op, kernel, layer, phase or pass; rows add up to the steps, to the "
               "nanosecond. Time in parentheses is no call's: copies, waits, what was not "
-              "recorded. Click a head to sort, a row to select it in all panels. Rows that only "
-              "the run beside has come last.",
+              "recorded. Click a head to sort, a row to select it in all panels. Rows of "
+              "the other run alone stand last.",
           .keys = "/: filter\nUp, Down, PageUp, PageDown, Home, End: rows",
           .draw = draw_kernels,
           .table = kernels_table,

@@ -175,7 +175,7 @@ constexpr AppCommand kMemoryCommands[] = {
     {.id = "memory.to_buffer",
      .title = "Memory: to the selected buffer",
      .panel_key = "V",
-     .help = "It over a third of the plane; also by the middle button on it",
+     .help = "Show the buffer over a third of the plane; also by the middle button on it",
      .run = go_to_buffer,
      .enabled = has_selected_buffer},
     {.id = "memory.gaps",
@@ -286,8 +286,7 @@ std::string memory_twin(Workbench& workbench) {
   update_memory(state, workbench);
   const std::uint32_t call = call_at_cursor(state);
   if (call != kNoRow) line += fmt::format(" --at {}", call);
-  if (run->session() > 0) line += fmt::format(" --session {}", run->session());
-  return line;
+  return line + run->session_flag();
 }
 
 }  // namespace

@@ -342,7 +342,7 @@ std::string stages_twin(Workbench& workbench) {
   std::string line = twin_of_run(workbench, "inspect") + " --stages";
   if (workbench.state<StageChoice>().near_misses) line += " --explain";
   const RunData* run = workbench.run();
-  if (run != nullptr && run->session() > 0) line += fmt::format(" --session {}", run->session());
+  if (run != nullptr) line += run->session_flag();
   return line;
 }
 

@@ -109,9 +109,7 @@ TimeRange summed_range(const TimelineState& state, const Workbench& workbench) {
 
 std::string query_of_profile(Workbench& workbench) {
   const RunData* run = workbench.run();
-  const bool older = run != nullptr && run->session() > 0;
-  return twin_of_run(workbench, "query") +
-         (older ? fmt::format(" --session {}", run->session()) : std::string());
+  return twin_of_run(workbench, "query") + (run == nullptr ? std::string() : run->session_flag());
 }
 
 namespace {

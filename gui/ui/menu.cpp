@@ -115,11 +115,12 @@ void draw_menu(Ui& ui, const std::string& path, const std::vector<MenuItem>& ite
     memory.chosen_menu = path;
     memory.chosen_item = chosen;
   }
-  if (chosen >= 0 || elsewhere || ui.take("Esc")) memory.open_popup.clear();
+  if (chosen >= 0 || elsewhere || ui.take("Esc")) memory.close_popup();
 }
 
 void show_from_top(UiMemory& memory, const std::string& path) {
   memory.open_popup = path;
+  memory.focus_before_popup = memory.focus;
   memory.scroll[path + "/menu/" + std::string(kScrolledRows)] = 0.0F;
 }
 
@@ -138,6 +139,7 @@ int menu(Ui& ui, std::string_view name, std::span<const MenuItem> items) {
     ui.memory().chosen_menu.clear();
   }
   if (ui.memory().open_popup == path) {
+    ui.show_popup();
     const std::vector<MenuItem> kept(items.begin(), items.end());
     ui.later(kPopupLayer, [path, own = std::string(name), kept](Ui& above) {
       const Scope scope(above, own);
@@ -155,7 +157,7 @@ int menu_button(Ui& ui, std::string_view name, const Rect& rect, std::string_vie
   ButtonLook own = look;
   own.chosen = look.chosen || is_open;
   if (button(ui, name, rect, label, own)) {
-    memory.open_popup.clear();
+    memory.close_popup();
     memory.popup_anchor = rect;
     if (!is_open) {
       show_from_top(memory, path);

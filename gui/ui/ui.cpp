@@ -278,7 +278,13 @@ void Ui::later(int layer, std::function<void(Ui&)> draw) {
 
 void Ui::cover(const Rect& rect) { covers_.push_back({layer_, rect}); }
 
+void UiMemory::close_popup() {
+  if (focus.starts_with(open_popup + "/menu/")) focus = focus_before_popup;
+  open_popup.clear();
+}
+
 void Ui::finish() {
+  if (!memory_.open_popup.empty() && !shows_popup_) memory_.close_popup();
   while (!later_.empty()) {
     const auto next = std::ranges::min_element(later_, {}, &Later::layer);
     const Later entry = std::move(*next);

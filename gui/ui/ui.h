@@ -45,7 +45,8 @@ struct UiMemory {
   std::string focus = {};    // the item that keys go to
   std::string hovered = {};  // and since when
   double hovered_since = 0.0;
-  std::string open_popup = {};  // the item whose popup is open
+  std::string open_popup = {};          // the item whose popup is open
+  std::string focus_before_popup = {};  // that had the keyboard when it opened
   Rect popup_anchor = {};
   std::string chosen_menu = {};  // what was chosen in a menu, until its owner asks
   int chosen_item = -1;
@@ -55,6 +56,9 @@ struct UiMemory {
   std::vector<Cover> covers = {};  // of the frame before
   std::string clipboard = {};      // what was copied in this frame; empty: nothing
   std::string pasted = {};         // what the system's clipboard has
+
+  // The focus goes back to where it was, unless it has gone elsewhere.
+  void close_popup();
 };
 
 enum class Align : std::uint8_t { kLeft, kCenter, kRight };
@@ -148,6 +152,8 @@ class Ui {
   bool take(std::string_view chord_name);
   std::string take_text();
 
+  // A popup that nobody shows in a frame is closed at its end: its owner is not drawn any more.
+  void show_popup() { shows_popup_ = true; }
   // Drawn when all else of the frame is, above it.
   void later(int layer, std::function<void(Ui&)> draw);
   // Takes the mouse from what lies in the rectangle on lower layers.
@@ -192,6 +198,7 @@ class Ui {
   Moves moves_ = Moves::kNothing;
   int layer_ = kPanelLayer;
   bool has_modal_ = false;
+  bool shows_popup_ = false;
   int labels_ = 0;  // so far, for their paths
   std::vector<Cover> covers_;
   struct Later {

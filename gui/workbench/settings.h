@@ -36,6 +36,9 @@ struct Layout {
 inline constexpr std::size_t kMostNameBytes = 60;
 bool is_layout_name(std::string_view name);
 
+// Logical pixels; below, the inspector opens over the main region, and the rail stays shut.
+inline constexpr int kLeastWideWindow = 900;
+
 struct Settings {
   ThemeName theme = ThemeName::kDark;
   float text_size = 14.0F;

@@ -109,6 +109,16 @@ def check_errors(run, folder):
     assert error["code"] == 2 and "kernels" in error["hint"], error
 
 
+def check_two_runs(run, folder):
+    """Of several runs the last is shown, the others are open beside it."""
+    done = trainscope("shot", run, run, "--at", "runs", "-o", folder / "two.svg")
+    assert done.returncode == 0, done.stderr
+    text = (folder / "two.svg").read_text()
+    assert "One run is open" not in text and (folder / "two.svg").stat().st_size > 0
+    done = trainscope("shot", run, "--at", "nothing", "-o", folder / "none.png")
+    assert done.returncode == 2 and "--at: there is no panel" in done.stderr, done.stderr
+
+
 def check_frames(run, folder):
     """A frame is drawn after each command: where the graph is looked at from is known once it was drawn."""
     done = trainscope("shot", run, "--panel", "window", "--exec", "go.graph", "--exec", "graph.fit",
@@ -153,6 +163,7 @@ def main():
         check_svg(run, folder)
         check_errors(run, folder)
         check_frames(run, folder)
+        check_two_runs(run, folder)
         check_sizes(folder)
     return 0
 

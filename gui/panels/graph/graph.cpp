@@ -329,8 +329,7 @@ std::string graph_twin(Workbench& workbench) {
   if (run == nullptr || run->stages().empty()) return twin_of_run(workbench, "inspect");
   const std::size_t stage = shown_stage(workbench);
   const std::int32_t compare = stage_choice(workbench).compare;
-  const std::string session =
-      run->session() > 0 ? fmt::format(" --session {}", run->session()) : std::string();
+  const std::string session = run->session_flag();
   const auto label_of = [&](std::size_t i) { return run->stages()[i].label; };
   if (compare < 0) {
     return twin_of_run(workbench, "inspect") + " --stage " + label_of(stage) + session;

@@ -87,8 +87,7 @@ std::string fact_of_greatest(Workbench& workbench, const GraphState& state) {
   const PlanView& plan = links.plan();
   const std::uint32_t node =
       links.node_of_serial(state.picture.nodes[state.values.greatest_at].serial);
-  const std::int64_t number = workbench.run()->session();
-  const std::string session = number > 0 ? fmt::format(" --session {}", number) : std::string();
+  const std::string session = workbench.run()->session_flag();
   const std::span<const std::uint32_t> calls = links.calls_of_node(node);
   if (state.valued == ColorBy::kBytes) {
     std::string sum;

@@ -108,7 +108,7 @@ std::string query_of(const RunData& run, const KernelWishes& wishes) {
   std::string line = "trainscope query " + shell_word(run.path().string());
   if (!wishes.filter.empty()) line += " " + shell_word(wishes.filter);
   line += fmt::format(" --by {} --sort {}", name_of(wishes.by), wishes.sort);
-  return run.session() > 0 ? line + fmt::format(" --session {}", run.session()) : line;
+  return line + run.session_flag();
 }
 
 void follow_sorting(KernelWishes& wishes, TableState& table, std::span<const TableColumn> columns) {

@@ -4,12 +4,16 @@
 namespace trainscope::gui {
 
 void ChosenRow::follow(const PlanView& plan, std::uint32_t call, profiler::GroupBy by) {
-  if (call == call_ && by == by_) return;
+  // Another run may have another name for it.
+  const bool is_there = call < plan.calls.size();
+  std::string name = is_there ? profiler::group_name(plan, call, by) : std::string();
+  if (call == call_ && by == by_ && name == followed_) return;
   call_ = call;
   by_ = by;
-  is_there_ = call < plan.calls.size();
+  is_there_ = is_there;
   is_call_ = true;
-  name_ = is_there_ ? profiler::group_name(plan, call, by) : std::string();
+  name_ = name;
+  followed_ = std::move(name);
 }
 
 void ChosenRow::choose(std::string_view name, bool is_call, std::uint32_t call) {

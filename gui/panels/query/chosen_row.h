@@ -27,6 +27,7 @@ class ChosenRow {
   std::string name_ = {};
   bool is_call_ = true;
   std::uint32_t call_ = kNoRow;
+  std::string followed_ = {};  // the name of its row
   profiler::GroupBy by_ = profiler::GroupBy::kNode;
 };
 

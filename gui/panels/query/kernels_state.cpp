@@ -121,8 +121,9 @@ std::optional<std::size_t> KernelsState::chosen_row() const {
 
 namespace {
 
-// The rows of the run beside, and which of them the active one has not.
-void take_other_rows(KernelsState& state, RunData* other) {
+// The rows of the run beside, and which of them the active one has not, whatever the filter leaves
+// of its own.
+void take_other_rows(KernelsState& state, RunData& run, RunData* other) {
   state.shown_other = other;
   state.other_version = other == nullptr ? 0 : other->version();
   state.other_rows = {};
@@ -131,7 +132,9 @@ void take_other_rows(KernelsState& state, RunData* other) {
   if (other == nullptr) return;
   state.other_rows = kernel_rows(*other->times(), *other->plan(), other->machine(), state.wishes);
   std::set<std::string_view> own;
-  for (const profiler::BreakdownRow& row : state.rows.table.rows) own.insert(row.name);
+  for (const profiler::BreakdownRow& row : run.calls_by(state.wishes.by)->table.rows) {
+    own.insert(row.name);
+  }
   for (std::size_t i = 0; i < state.other_rows.table.rows.size(); ++i) {
     const std::string& name = state.other_rows.table.rows[i].name;
     state.other_row.emplace(name, i);
@@ -152,7 +155,7 @@ const KernelRows& rows_of_now(KernelsState& state, RunData& run, RunData* other)
     for (const profiler::BreakdownRow& row : state.rows.table.rows) {
       state.greatest_share = std::max(state.greatest_share, state.rows.table.share(row));
     }
-    take_other_rows(state, other);
+    take_other_rows(state, run, other);
     state.shown = state.wishes;
     state.of = &run;
     state.version = run.version();

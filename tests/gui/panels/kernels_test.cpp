@@ -1,5 +1,6 @@
 // The Kernels panel by its items.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -216,6 +217,35 @@ TEST_CASE(
   REQUIRE(copied.rows.size() == count);
   CHECK(copied.rows.back()[1].empty());
   CHECK_FALSE(copied.rows.back()[2].empty());
+}
+
+TEST_CASE("kernels: what the filter drops of this run is not said to be the other's alone") {
+  KernelsWindow window;
+  window.workbench().open(test::image_run().folder());
+  window.workbench().activate(0);
+  window.workbench().request("kernels.beside");
+  window.step(2);
+  REQUIRE(window.click("main/kernels/by/op"));
+  const KernelsState& state = window.kernels();
+  // An op that takes another time in the other run, and what leaves the other's row alone.
+  std::string op;
+  std::string filter;
+  for (const profiler::BreakdownRow& row : window.rows()) {
+    const auto other = state.other_row.find(row.name);
+    if (!row.is_call || other == state.other_row.end()) continue;
+    const double own_ms = state.rows.table.ms(row.ns);
+    const profiler::Breakdown& others = state.other_rows.table;
+    const double other_ms = others.ms(others.rows[other->second].ns);
+    if (std::abs(own_ms - other_ms) < 0.1 * own_ms) continue;
+    op = row.name;
+    const double between = 0.5 * (own_ms + other_ms);
+    filter = fmt::format("op=={} && ms{}{}", op, own_ms < other_ms ? ">" : "<", between);
+  }
+  REQUIRE_FALSE(op.empty());
+  REQUIRE(window.click("main/kernels/filter"));
+  window.type(filter);
+  REQUIRE(state.other_row.contains(op));  // the filter leaves it there
+  for (std::size_t i = 0; i < state.row_count(); ++i) CHECK(state.row(i).name != op);
 }
 
 TEST_CASE("kernels: the menu of runs names the one beside, or says that it has no profile") {

@@ -98,6 +98,37 @@ TEST_CASE("menus: Escape closes the menu, and leaves the selection") {
   CHECK(window.workbench().selected_name() == name);
 }
 
+TEST_CASE("menus: Escape gives the keys back to what had them") {
+  MenuWindow window;
+  REQUIRE(window.click(kRow));
+  const std::string focus = window.app().memory().focus;
+  const std::string name = window.workbench().selected_name();
+  REQUIRE_FALSE(focus.empty());
+  window.key("Shift+F10");
+  window.step();
+  REQUIRE(window.app().memory().focus != focus);
+  window.key("Esc");
+  window.step();
+  CHECK(window.app().memory().focus == focus);
+  window.key("Down");
+  CHECK(window.workbench().selected_name() != name);
+}
+
+TEST_CASE("menus: one whose panel is not shown any more is closed, and the next has the keys") {
+  MenuWindow window;
+  window.key("Shift+F10");
+  window.step();
+  REQUIRE(window.is_open());
+  window.key("F1");
+  window.step(3);
+  CHECK_FALSE(window.is_open());
+  const std::size_t stage = window.workbench().run()->stages().size() - 1;
+  window.key("[");
+  window.step(2);
+  CHECK(window.workbench().selection().stage >= 0);
+  CHECK(window.workbench().selection().stage < static_cast<std::int32_t>(stage));
+}
+
 TEST_CASE("menus: that of every panel has its commands") {
   MenuWindow window;
   for (const Panel& panel : all_panels()) {
