@@ -17,15 +17,15 @@ std::string folder_name(const std::string& path) {
   return p.has_filename() ? p.filename().string() : p.parent_path().filename().string();
 }
 
-// The newest run that ./demo.sh has made, looked for where the window was started.
-std::optional<std::filesystem::path> demo_run() {
+// The newest run that ./demo.sh has made in a folder.
+std::optional<std::filesystem::path> demo_run_in(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   constexpr std::string_view kName = "demo-";
   std::optional<fs::path> found;
   std::int64_t newest = 0;
   std::error_code ended;
-  for (fs::directory_iterator entry("runs", ended); !ended && entry != fs::directory_iterator();
-       entry.increment(ended)) {
+  for (fs::directory_iterator entry(folder / "runs", ended);
+       !ended && entry != fs::directory_iterator(); entry.increment(ended)) {
     const std::string name = entry->path().filename().string();
     if (!name.starts_with(kName)) continue;
     const std::int64_t number = parse_int(name.substr(kName.size())).value_or(0);
@@ -37,12 +37,27 @@ std::optional<std::filesystem::path> demo_run() {
   return found;
 }
 
-void draw_recent(Ui& ui, Workbench& workbench, Rect& rest) {
+// The same of the folder where the window was started, or of the nearest one above it that has one.
+std::optional<std::filesystem::path> demo_run() {
+  std::filesystem::path above;
+  std::error_code ignored;
+  const std::filesystem::path start = std::filesystem::current_path(ignored);
+  for (std::filesystem::path folder = start; folder != above; folder = folder.parent_path()) {
+    std::optional<std::filesystem::path> found = demo_run_in(folder);
+    if (found) return found;
+    above = folder;
+  }
+  return std::nullopt;
+}
+
+void draw_recent(Ui& ui, Workbench& workbench, Rect& rest, bool has_demo) {
   ui.text(take_top(rest, ui.row_height()), "Recent", {.face = Face::kBold});
   const std::vector<std::string> recent = workbench.settings.recent;
   if (recent.empty()) {
-    ui.text(take_top(rest, ui.row_height()), "Nothing was opened yet.",
-            {.color = ui.theme().soft_ink});
+    take_top(rest, ui.paragraph(rest,
+                                has_demo ? "Nothing was opened yet."
+                                         : "Nothing was opened yet. ./demo.sh trains a run.",
+                                {.color = ui.theme().soft_ink}));
   }
   for (std::size_t i = 0; i < recent.size() && rest.height > ui.row_height() * 3.0F; ++i) {
     const Scope scope(ui, "recent/" + std::to_string(i));
@@ -98,7 +113,9 @@ void draw_welcome(Ui& ui, Workbench& workbench, const Rect& window) {
   }
   const std::optional<std::filesystem::path> demo = demo_run();
   if (choice("demo", "Open the demo run",
-             {.enabled = demo.has_value(), .tooltip = "The newest run that ./demo.sh has made"})) {
+             {.enabled = demo.has_value(),
+              .tooltip = demo ? "The newest run that ./demo.sh has made"
+                              : "There is none in this folder or above it: ./demo.sh makes one"})) {
     workbench.request("open " + demo->string());
   }
   if (choice("tour", "Take the tour",
@@ -106,12 +123,8 @@ void draw_welcome(Ui& ui, Workbench& workbench, const Rect& window) {
     workbench.overlay = Overlay::kTour;
   }
   if (choice("close", "Close", {})) workbench.overlay = Overlay::kNone;
-  if (!demo) {
-    ui.text(take_top(rest, ui.row_height() + 4.0F), "./demo.sh trains the demo run in two minutes.",
-            {.face = Face::kSmall, .color = ui.theme().soft_ink});
-  }
   take_top(rest, 12.0F);
-  draw_recent(ui, workbench, rest);
+  draw_recent(ui, workbench, rest, demo.has_value());
   if (workbench.notice.is_error) {
     ui.paragraph(take_bottom(rest, ui.row_height() * 2.0F), workbench.notice.text,
                  {.color = ui.theme().error, .fit = Fit::kEnd});

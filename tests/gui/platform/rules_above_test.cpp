@@ -15,6 +15,7 @@
 #include "gui/panels/panels.h"
 #include "tests/cli/program_runner.h"
 #include "tests/gui/platform/all_looks.h"
+#include "tests/gui/platform/start_folder.h"
 
 namespace trainscope::gui {
 namespace {
@@ -237,7 +238,12 @@ TEST_CASE("rules: menus and boxes with the largest text and the smallest") {
       settings.number_size = number;
       INFO(text);
       test::in_look(test::text_run().folder(), settings, screen, [](WindowDriver& window) {
+        const test::StartFolder folder;  // the welcome screen says whether it has a demo run
         check_boxes(window);
+        folder.put_demo("demo-1", test::plain_run().folder());
+        show_box(window, "file.welcome");
+        CHECK(all_faults(window) == "");
+        CHECK(hidden_parts(window, "welcome") == "");
         window.workbench().overlay = Overlay::kNone;
         window.step();
         for (const std::string& path : menus_of(window)) {

@@ -9,7 +9,8 @@
 
 #include "gui/app/commands.h"
 #include "gui/app/workspaces.h"
-#include "tests/cli/program_runner.h"
+#include "tests/gui/platform/all_looks.h"
+#include "tests/gui/platform/start_folder.h"
 #include "tests/gui/platform/window_driver.h"
 
 namespace trainscope::gui {
@@ -57,19 +58,6 @@ TEST_CASE("window: the welcome screen leads to the boxes for runs and for models
 
 namespace {
 
-// Where the window is started.
-class StartFolder {
- public:
-  StartFolder() { std::filesystem::current_path(folder_.path()); }
-  ~StartFolder() { std::filesystem::current_path(before_); }
-  StartFolder(const StartFolder&) = delete;
-  StartFolder& operator=(const StartFolder&) = delete;
-
- private:
-  std::filesystem::path before_ = std::filesystem::current_path();
-  trainscope::test::TemporaryFolder folder_;
-};
-
 void show_welcome(WindowDriver& window) {
   REQUIRE(run_command(window.workbench(), "file.welcome"));
   window.step(2);
@@ -79,27 +67,40 @@ void show_welcome(WindowDriver& window) {
 
 TEST_CASE("window: the welcome screen opens the newest demo run, whatever numbers there are") {
   const std::filesystem::path made = test::plain_run().folder();
-  const StartFolder folder;
+  const test::StartFolder folder;
   WindowDriver window({});
   show_welcome(window);
   CHECK_FALSE(window.items().find("welcome/demo")->enabled);
   CHECK(window.says("welcome/", "./demo.sh"));
-  for (const char* name : {"demo-2", "demo-10"}) {
-    std::filesystem::create_directories(std::filesystem::path("runs") / name);
-    std::filesystem::copy(made, std::filesystem::path("runs") / name / "run",
-                          std::filesystem::copy_options::recursive);
-  }
+  for (const char* name : {"demo-2", "demo-10"}) folder.put_demo(name, made);
   // One that ended before it wrote anything, and what has no number.
   std::filesystem::create_directories("runs/demo-11/run");
   std::filesystem::create_directories("runs/demo-x");
+  std::filesystem::create_directories("below/it");
+  std::filesystem::current_path("below/it");  // the folder above has them
   window.step();
   CHECK_FALSE(window.says("welcome/", "./demo.sh"));
   REQUIRE(window.click("welcome/demo"));
   window.step();
   REQUIRE(window.workbench().run() != nullptr);
-  CHECK(window.workbench().run()->path() == "runs/demo-10/run");
+  CHECK(window.workbench().run()->path() == folder.path() / "runs/demo-10/run");
   CHECK(window.workbench().run()->plan() != nullptr);
   CHECK(window.workbench().overlay == Overlay::kNone);
+}
+
+TEST_CASE("window: the welcome screen fits where there is nothing yet, with the largest text too") {
+  const test::StartFolder folder;
+  for (const float size : {11.0F, 24.0F}) {
+    for (const test::Screen& screen : test::kScreens) {
+      Settings settings;
+      settings.text_size = size;
+      test::in_look({}, settings, screen, [](WindowDriver& window) {
+        show_welcome(window);
+        CHECK(test::all_faults(window) == "");
+        CHECK(test::hidden_parts(window, "welcome") == "");
+      });
+    }
+  }
 }
 
 TEST_CASE("window: the welcome screen offers the tour first to who has not seen it") {
