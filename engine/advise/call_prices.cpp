@@ -29,8 +29,8 @@ void add_operands(const PlanView& plan, RowRange operands, std::string& text) {
 }
 
 std::vector<double> seconds_by_step(const profiler::CallTime& call) {
-  std::vector<double> seconds;
-  for (const std::int64_t ns : call.ns) seconds.push_back(1e-9 * static_cast<double>(ns));
+  std::vector<double> seconds = call.ns.doubles();
+  for (double& each : seconds) each *= 1e-9;
   return seconds;
 }
 

@@ -68,9 +68,9 @@ void take_modelled(const CompileOptions& options, StepFacts& facts) {
     const std::int64_t runs = call.phase == Phase::kUpdate ? 1 : facts.micro_batches;
     const double of_call = counts ? seconds[static_cast<std::size_t>(call.node)] : 0.0;
     time.ns = {std::llround(1e9 * of_call * static_cast<double>(runs))};
-    time.busy_ns = time.ns.front();
+    time.busy_ns = time.sum();
     time.runs = runs;
-    facts.times.total_ns += time.ns.front();
+    facts.times.total_ns += time.sum();
   }
   facts.times.steps = {{.step = 1, .begin_ns = 0, .end_ns = facts.times.total_ns}};
 }

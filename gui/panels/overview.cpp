@@ -73,7 +73,7 @@ const OverviewState& state_of_now(Workbench& workbench) {
   read_peak(state, *run.plan());
   if (run.times() == nullptr || run.times()->steps.empty()) return state;
   state.by_op = profiler::breakdown(*run.times(), *run.plan(), profiler::GroupBy::kOp,
-                                    {.machine = run.machine()});
+                                    {.machine = run.machine(), .keeps_steps = false});
   profiler::sort_rows(state.by_op, "ms");
   return state;
 }

@@ -19,9 +19,10 @@ KernelRows kernel_rows(const profiler::StepTimes& times, const PlanView& plan,
     rows.fault = error_of(error).message();
     return rows;
   }
-  rows.table = profiler::breakdown(
-      times, plan, wishes.by,
-      {.filter = wishes.filter.empty() ? nullptr : &filter, .machine = machine});
+  rows.table = profiler::breakdown(times, plan, wishes.by,
+                                   {.filter = wishes.filter.empty() ? nullptr : &filter,
+                                    .machine = machine,
+                                    .keeps_steps = false});
   profiler::sort_rows(rows.table, wishes.sort);
   if (!wishes.descending) std::ranges::reverse(rows.table.rows);
   return rows;

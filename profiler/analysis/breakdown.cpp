@@ -107,28 +107,40 @@ bool is_left(const Filter& filter, const Breakdown& table, const PlanView& plan,
   return filter.matches(values);
 }
 
-struct Groups {
-  std::vector<BreakdownRow> rows;
-  std::unordered_map<std::string, std::size_t> known;
-
-  std::size_t at(const std::string& name, std::size_t steps) {
-    const auto [found, is_new] = known.emplace(name, rows.size());
+// Rows, and the calls of each.
+class Groups {
+ public:
+  void add(std::string name, std::size_t call, const BreakdownRow& row) {
+    const auto [found, is_new] = known_.emplace(std::move(name), rows_.size());
     if (is_new) {
-      rows.push_back({.name = name, .step_ns = std::vector<double>(steps, 0.0)});
+      rows_.push_back({.name = found->first});
+      calls_.emplace_back();
     }
-    return found->second;
+    rows_[found->second].add(row);
+    calls_[found->second].push_back(call);
   }
-};
 
-void add_call(Groups& groups, const std::string& name, const CallTime& time,
-              const BreakdownRow& row) {
-  const std::size_t at = groups.at(name, time.ns.size());
-  BreakdownRow& sum = groups.rows[at];
-  sum.add(row);
-  for (std::size_t i = 0; i < time.ns.size(); ++i) {
-    sum.step_ns[i] += static_cast<double>(time.ns[i]);
+  // With what their steps took, one row after the other: all of them may take much memory.
+  std::vector<BreakdownRow> take(const StepTimes& times, bool keeps_steps) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      std::vector<double> steps(times.steps.size(), 0.0);
+      for (const std::size_t call : calls_[i]) {
+        const StepNs& ns = times.calls[call].ns;
+        for (std::size_t step = 0; step < ns.size(); ++step) {
+          steps[step] += static_cast<double>(ns[step]);
+        }
+      }
+      rows_[i].median_ns = median(steps);
+      if (keeps_steps) rows_[i].step_ns = std::move(steps);
+    }
+    return std::move(rows_);
   }
-}
+
+ private:
+  std::vector<BreakdownRow> rows_;
+  std::vector<std::vector<std::size_t>> calls_;
+  std::unordered_map<std::string, std::size_t> known_;
+};
 
 void add_other(Breakdown& table, const StepTimes& times, OtherTime other) {
   BreakdownRow row{.name = std::string(name_of(other)), .is_call = false};
@@ -219,10 +231,9 @@ Breakdown breakdown(const StepTimes& times, const PlanView& plan, GroupBy by,
                     roof_ns(*wishes.machine, plan, plan.calls[id], times.calls[id].rows);
     }
     if (wishes.filter != nullptr && !is_left(*wishes.filter, table, plan, id, row)) continue;
-    add_call(groups, group_name(plan, id, by), times.calls[id], row);
+    groups.add(group_name(plan, id, by), id, row);
   }
-  for (BreakdownRow& row : groups.rows) row.median_ns = median(row.step_ns);
-  table.rows = std::move(groups.rows);
+  table.rows = groups.take(times, wishes.keeps_steps);
   if (wishes.filter != nullptr) return table;
   for (std::size_t i = 0; i < kOtherTimes; ++i) {
     add_other(table, times, static_cast<OtherTime>(i));

@@ -27,7 +27,7 @@ struct BreakdownRow {
   std::int64_t ns = 0;
   std::int64_t busy_ns = 0;          // of all threads together
   double median_ns = 0.0;            // of a step
-  std::vector<double> step_ns = {};  // of each step
+  std::vector<double> step_ns = {};  // of each step, where they are kept
   std::int64_t runs = 0;
   double flops = 0.0;         // that kernels execute (profiler/analysis/roof.h)
   double direct_flops = 0.0;  // of the ops' definitions
@@ -67,6 +67,7 @@ struct BreakdownWishes {
   // Of call_fields(): calls that do not match are left out; null: all stay, and what is no call.
   const Filter* filter = nullptr;
   const Machine* machine = nullptr;  // that ran the steps; null: not known
+  bool keeps_steps = true;           // BreakdownRow::step_ns: of many steps they take much memory
 };
 
 // Rows that nothing ran for are left out.

@@ -9,9 +9,7 @@
 namespace trainscope::profiler {
 namespace {
 
-std::int64_t median_ns(const CallTime& call) {
-  return std::llround(median({call.ns.begin(), call.ns.end()}));
-}
+std::int64_t median_ns(const CallTime& call) { return std::llround(median(call.ns.doubles())); }
 
 }  // namespace
 

@@ -127,7 +127,7 @@ class Explainer {
     std::size_t longest = 0;
     for (std::size_t i = 0; i < times_.calls.size(); ++i) {
       if (times_.calls[i].runs == 0) continue;
-      std::vector<double> all(times_.calls[i].ns.begin(), times_.calls[i].ns.end());
+      const std::vector<double> all = times_.calls[i].ns.doubles();
       const double by = all[index] - median(all);
       if (by > most) longest = i;
       most = std::max(most, by);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include "engine/core/error.h"
@@ -21,7 +20,9 @@ constexpr std::size_t index_of(OtherTime other) { return static_cast<std::size_t
 
 class Division {
  public:
-  Division(const PlanView& plan, StepTimes& into) : plan_(plan), into_(into) {
+  // `most_steps` that the profile may have, so that times take no more room than they need.
+  Division(const PlanView& plan, std::size_t most_steps, StepTimes& into)
+      : plan_(plan), most_steps_(most_steps), into_(into) {
     into_.calls.resize(plan.calls.size());
   }
 
@@ -94,8 +95,9 @@ class Division {
         continue;
       }
       CallTime& call = into_.calls[part.call];
+      if (call.ns.size() == 0) call.ns.reserve(most_steps_);
       call.ns.resize(index + 1);
-      call.ns[index] += part.ns;
+      call.ns.add(index, part.ns);
       call.busy_ns += part.ns;
       ++call.runs;
     }
@@ -106,6 +108,7 @@ class Division {
   }
 
   const PlanView& plan_;
+  std::size_t most_steps_;
   StepTimes& into_;
   std::vector<Ended> ended_;  // spans whose parent has not ended
   std::vector<Own> own_;      // of the step under way
@@ -152,10 +155,6 @@ std::string_view name_of(OtherTime other) {
   CHECK_INVARIANT(false);
 }
 
-std::int64_t CallTime::sum() const {
-  return std::accumulate(ns.begin(), ns.end(), std::int64_t{0});
-}
-
 namespace {
 
 // Of each call that counts rows: those it computed of those that its first input has room for.
@@ -184,7 +183,11 @@ void add_counted_rows(const EventView& events, const PlanView& plan, StepTimes& 
 
 StepTimes step_times(const EventView& events, const PlanView& plan) {
   StepTimes times;
-  Division division(plan, times);
+  std::size_t steps = 0;
+  for (const EventChunk& chunk : events.chunks)
+    steps += std::ranges::count(chunk.kind, EventKind::kStep);
+  steps = std::min(steps, kMostTimes / std::max<std::size_t>(1, plan.calls.size()));
+  Division division(plan, steps, times);
   each_event(events, [&](const EventChunk& chunk, std::size_t i) {
     if (chunk.thread[i] == 0 && !is_counter(chunk.kind[i])) division.add(chunk.event(i));
   });
@@ -209,7 +212,7 @@ void append(StepTimes& times, const StepTimes& more) {
   for (std::size_t id = 0; id < times.calls.size(); ++id) {
     CallTime& call = times.calls[id];
     const CallTime& other = more.calls[id];
-    call.ns.insert(call.ns.end(), other.ns.begin(), other.ns.end());
+    call.ns.append(other.ns);
     if (const std::int64_t runs = call.runs + other.runs; runs > 0) {
       const double share = static_cast<double>(call.runs) / static_cast<double>(runs);
       call.rows = std::lerp(other.rows, call.rows, share);

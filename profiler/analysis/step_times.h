@@ -13,6 +13,7 @@
 
 #include "engine/bundle/plan_record.h"
 #include "profiler/analysis/machine_difference.h"
+#include "profiler/analysis/step_ns.h"
 #include "profiler/store/event_file.h"
 
 namespace trainscope::profiler {
@@ -36,14 +37,14 @@ struct StepTime {
 };
 
 struct CallTime {
-  std::vector<std::int64_t> ns;  // by step: on the driving thread
-  std::int64_t busy_ns = 0;      // in all steps, on any thread
-  std::int64_t runs = 0;         // in all steps
+  StepNs ns;                 // by step: on the driving thread
+  std::int64_t busy_ns = 0;  // in all steps, on any thread
+  std::int64_t runs = 0;     // in all steps
   // The share of its rows that it computed: those that are masked were left out, as the profile
   // tells; 1 of a call that leaves none out.
   double rows = 1.0;
 
-  std::int64_t sum() const;
+  std::int64_t sum() const { return ns.sum(); }
 };
 
 struct StepTimes {

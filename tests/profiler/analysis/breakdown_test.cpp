@@ -34,10 +34,10 @@ TEST_CASE("step times: each moment of a step is in one place") {
   // copy, batch wait, join wait, nothing recorded
   CHECK(times.steps[0].other_ns == Others{30, 50, 60, 190});
   CHECK(times.steps[1].other_ns == Others{10, 10, 25, 85});
-  CHECK(times.calls[0].ns == std::vector<std::int64_t>{90, 200});
-  CHECK(times.calls[1].ns == std::vector<std::int64_t>{80, 70});
-  CHECK(times.calls[2].ns == std::vector<std::int64_t>{0, 0});  // on another thread
-  CHECK(times.calls[2].busy_ns == 210);                         // but for the step that failed
+  CHECK(times.calls[0].ns == StepNs{90, 200});
+  CHECK(times.calls[1].ns == StepNs{80, 70});
+  CHECK(times.calls[2].ns == StepNs{0, 0});  // on another thread
+  CHECK(times.calls[2].busy_ns == 210);      // but for the step that failed
   CHECK(times.calls[2].runs == 2);
   CHECK(times.calls[3].sum() == 900);
 }
@@ -52,6 +52,15 @@ TEST_CASE("breakdown: rows add up to the steps, whatever they are by") {
     for (const BreakdownRow& row : table.rows) sum += row.ns;
     CHECK_MESSAGE(sum == 1800, by);
     CHECK(table.steps == 2);
+    const Breakdown sums =
+        breakdown(times, view_of(plan), group_named(by).value(), {.keeps_steps = false});
+    REQUIRE(sums.rows.size() == table.rows.size());
+    for (std::size_t i = 0; i < sums.rows.size(); ++i) {
+      CHECK(sums.rows[i].ns == table.rows[i].ns);
+      CHECK(sums.rows[i].median_ns == table.rows[i].median_ns);
+      if (sums.rows[i].is_call) CHECK(sums.rows[i].step_ns.empty());
+      CHECK(table.rows[i].step_ns.size() == 2);
+    }
   }
   CHECK(!group_named("colour").has_value());
 }
@@ -229,7 +238,7 @@ TEST_CASE("step times: another run of the same calls behind them") {
   append(both, once);
   CHECK(both.steps.size() == 4);
   CHECK(both.total_ns == 3600);
-  CHECK(both.calls[0].ns == std::vector<std::int64_t>{90, 200, 90, 200});
+  CHECK(both.calls[0].ns == StepNs{90, 200, 90, 200});
   CHECK(both.calls[0].runs == 4);
   CHECK(both.calls[0].rows == doctest::Approx(0.75));
   CHECK(both.calls[2].busy_ns == 420);
