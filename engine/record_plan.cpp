@@ -48,6 +48,7 @@ class Recorder {
     add_buffers();
     for (std::size_t i = 0; i < program_.calls.size(); ++i) add_call(program_.calls[i]);
     add_sections();
+    fit();
     return std::move(record_);
   }
 
@@ -55,6 +56,13 @@ class Recorder {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   TextId text(std::string_view text) { return record_.texts.id(text); }
+
+  // Rows are kept as long as a plan is shown, several plans at a time: without room for more.
+  void fit() {
+    const auto fit_all = [](auto&... rows) { (rows.shrink_to_fit(), ...); };
+    fit_all(record_.dims, record_.values, record_.buffers, record_.members, record_.nodes,
+            record_.calls, record_.operands, record_.waits, record_.names, record_.other_kernels);
+  }
 
   void add_facts() {
     record_.facts = {.persistent_bytes = program_.persistent_bytes,

@@ -12,6 +12,7 @@
 #include "engine/plugin/plugin.h"
 #include "gui/arguments.h"
 #include "gui/data/truncated_files.h"
+#include "gui/platform/process_memory.h"
 #include "gui/platform/window.h"
 #include "gui/shot.h"
 #include "gui/start.h"
@@ -86,6 +87,7 @@ int run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  trainscope::gui::keep_process_small();
   trainscope::gui::survive_truncated_files();
   return trainscope::gui::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
 }

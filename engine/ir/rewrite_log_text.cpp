@@ -117,6 +117,7 @@ RewriteLog rewrite_log_from(std::string_view text) {
     }
     text.remove_prefix(end + 1);
   }
+  log.entries.shrink_to_fit();  // a history is kept for long
   return log;
 }
 

@@ -150,16 +150,21 @@ void BudgetModel::advance() {
 }
 
 void BudgetModel::take_answer() {
+  PlanPicture shown_before;
   if (budget_->answer && budget_->answer != shown_.answer) {
-    shown_ = picture_of_answer(budget_->answer);
+    shown_before = std::exchange(shown_, picture_of_answer(budget_->answer));
   }
   if (budget_->plain && !plain_) {
     plain_ = std::make_shared<const PlanAnswer>(PlanAnswer{.outcome = *budget_->plain});
   }
   const std::shared_ptr<const PlanAnswer> before = budget_->before ? budget_->before : plain_;
   if (before == ghost_.answer) return;
-  ghost_ =
-      before && before->outcome.record ? picture_of_answer(before) : PlanPicture{.answer = nullptr};
+  if (before && before == shown_before.answer) {  // as a rule
+    ghost_ = std::move(shown_before);
+  } else {
+    ghost_ = before ? picture_of_answer(before) : PlanPicture();
+  }
+  if (ghost_.answer && !ghost_.answer->outcome.record) ghost_ = PlanPicture();
 }
 
 bool BudgetModel::is_under_way() const {

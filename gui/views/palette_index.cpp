@@ -88,6 +88,7 @@ void PaletteIndex::add_plan(const PlanLinks& links) {
   std::set<std::string> dtypes;
   std::set<std::string_view> kernels;
   std::vector<std::size_t> entry_of_node(plan.nodes.size());
+  entries_.reserve(entries_.size() + plan.nodes.size() + plan.values.size());
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
     const PlanNode& node = plan.nodes[i];
     const std::string name(plan.text(node.name));
@@ -126,6 +127,7 @@ void PaletteIndex::add_plan(const PlanLinks& links) {
 }
 
 void PaletteIndex::add_gone(std::vector<GoneNode> nodes) {
+  entries_.reserve(entries_.size() + nodes.size());
   for (GoneNode& node : nodes) {
     for (std::string& reader : node.readers) {
       readings_.push_back(
@@ -140,6 +142,7 @@ void PaletteIndex::add_gone(std::vector<GoneNode> nodes) {
 }
 
 void PaletteIndex::add_past(std::vector<PastNode> nodes, std::span<const StageFacts> stages) {
+  entries_.reserve(entries_.size() + nodes.size());
   for (PastNode& node : nodes) {
     if (node.stage >= stages.size()) continue;
     std::string target = "node@" + stages[node.stage].label + ":" + node.name;
