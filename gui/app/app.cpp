@@ -27,6 +27,7 @@ void App::frame(Canvas& canvas, double seconds) {
   workbench_.under_way = workbench_.is_opening();
   workbench_.moves = false;
   if (workbench_.under_way) workbench_.refresh();
+  if (workbench_.is_reading_ahead()) workbench_.under_way = true;
   begin_view();
   for (const Panel& panel : all_panels()) {
     if (panel.advance != nullptr) panel.advance(workbench_);
@@ -42,8 +43,7 @@ void App::frame(Canvas& canvas, double seconds) {
   if (holds_panel(memory_.region)) workbench_.region = memory_.region;
   run_keys(input);
   for (const std::string& command : workbench_.take_requests()) run_command(workbench_, command);
-  // Behind the first picture.
-  if (workbench_.works_ahead && workbench_.run() != nullptr) workbench_.run()->read_ahead();
+  workbench_.read_ahead();  // behind the first picture
   if (!workbench_.copied.empty()) memory_.clipboard = std::exchange(workbench_.copied, {});
 }
 

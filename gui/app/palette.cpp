@@ -20,6 +20,7 @@ struct PaletteState {
   std::string query = {};
   std::size_t chosen = 0;
   bool is_open = false;
+  bool is_whole = false;  // it knows the nodes that the plan does not have, too
   PaletteIndex index = PaletteIndex();
   std::vector<Found> found = {};
 };
@@ -42,12 +43,15 @@ std::vector<FindEntry> entries_of_commands(const Workbench& workbench) {
   return entries;
 }
 
-void open_palette(PaletteState& state, Workbench& workbench) {
-  state = {.is_open = true, .index = PaletteIndex(entries_of_commands(workbench))};
+void fill_index(PaletteState& state, Workbench& workbench) {
+  state.index = PaletteIndex(entries_of_commands(workbench));
+  state.is_whole = !workbench.is_reading_ahead();
   if (const PlanLinks* links = workbench.links()) state.index.add_plan(*links);
   if (RunData* run = workbench.run()) {
-    state.index.add_gone(gone_nodes(*run));
-    state.index.add_past(past_nodes(*run), run->stages());
+    if (state.is_whole) {
+      state.index.add_gone(gone_nodes(*run));
+      state.index.add_past(past_nodes(*run), run->stages());
+    }
     for (const StageFacts& stage : run->stages()) {
       state.index.add({.kind = FindKind::kStage,
                        .name = stage.label,
@@ -55,7 +59,7 @@ void open_palette(PaletteState& state, Workbench& workbench) {
                        .target = "stage:" + stage.label});
     }
   }
-  state.found = state.index.find({}, kMostFound);
+  state.found = state.index.find(state.query, kMostFound);
 }
 
 void run_entry(Workbench& workbench, PaletteState& state, const FindEntry& entry) {
@@ -116,7 +120,10 @@ void draw_list(Ui& ui, Workbench& workbench, PaletteState& state, const Rect& re
 
 void draw_palette(Ui& ui, Workbench& workbench, const Rect& window) {
   auto& state = workbench.state<PaletteState>();
-  if (!state.is_open) open_palette(state, workbench);
+  if (!state.is_open) state = {.is_open = true};
+  if (!state.is_whole && (state.index.entries().empty() || !workbench.is_reading_ahead())) {
+    fill_index(state, workbench);
+  }
   const Modal modal(ui, workbench, window, "palette", {640.0F, 440.0F});
   Rect rest = modal.body();
   const FieldResponse typed =
@@ -136,7 +143,7 @@ void draw_palette(Ui& ui, Workbench& workbench, const Rect& window) {
   }
   if (typed.left) workbench.overlay = Overlay::kNone;
   if (workbench.overlay != Overlay::kPalette) {
-    state.is_open = false;
+    state = {};  // of a large run it is large
     ui.memory().focus.clear();
     ui.memory().cursor.path.clear();
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <span>
 #include <system_error>
 
 #include "engine/core/any_error.h"
@@ -28,6 +29,13 @@ std::int64_t ticks_of(const fs::path& path) {
   std::error_code error;
   const fs::file_time_type time = fs::last_write_time(path, error);
   return error ? -1 : static_cast<std::int64_t>(time.time_since_epoch().count());
+}
+
+// Two numbers of each file, in this order.
+enum FileOfRun : std::size_t { kManifestPart, kMetricsPart, kStagesPart, kPlanPart, kEventsPart };
+
+bool is_same(std::span<const std::int64_t> a, std::span<const std::int64_t> b, FileOfRun file) {
+  return std::ranges::equal(a.subspan(2 * file, 2), b.subspan(2 * file, 2));
 }
 
 std::int64_t bytes_of(const fs::path& path) {
@@ -102,28 +110,50 @@ bool RunData::refresh() {
   if (opening_) return look_at_opening();
   std::vector<std::int64_t> now = fingerprint();
   if (now == seen_) return false;
+  // While a run trains its metrics and its profile grow, and its stages stay.
+  Unchanged unchanged = {};
+  if (kind_ == SourceKind::kRun && now.size() == seen_.size()) {
+    unchanged.stages = is_same(now, seen_, kStagesPart);
+    unchanged.profile = is_same(now, seen_, kPlanPart) && is_same(now, seen_, kEventsPart);
+  }
   seen_ = std::move(now);
   kind_ = kind_of(path_);
-  read_all(shows_newest() ? 0 : session_);
+  read_all(shows_newest() ? 0 : session_, unchanged);
   return true;
+}
+
+void RunData::forget_stages() {
+  set_aside(stages_ahead_);
+  set_aside(diff_ahead_);
+  graphs_ahead_.clear();
+  history_.reset();
+  entries_.reset();
+  fates_.reset();
+  graphs_.clear();
+  diffs_.clear();
+}
+
+void RunData::forget_times() {
+  set_aside(times_ahead_);
+  times_.reset();
+  measured_memory_.reset();
+  calls_by_.clear();
+}
+
+// Whoever asks for them is told again what is wrong.
+void RunData::forget_unread_stages() {
+  std::erase_if(graphs_, [](const auto& entry) { return entry.second == nullptr; });
+  std::erase_if(diffs_, [](const auto& entry) { return entry.second == nullptr; });
+  const bool has_history = history_ && *history_ != nullptr;
+  if (!has_history) history_.reset();
+  if (!has_history) entries_.reset();
+  if (fates_ && fates_->all.empty()) fates_.reset();
 }
 
 void RunData::forget() {
   ++version_;
   messages_ = {};
-  if (ahead_.valid()) unwanted_.push_back(std::move(ahead_));
-  ahead_graphs_.clear();
   stages_.clear();
-  times_.reset();
-  measured_memory_.reset();
-  history_.reset();
-  calls_by_.clear();
-  entries_.reset();
-  fates_.reset();
-  fate_by_name_.clear();
-  fate_by_serial_.clear();
-  graphs_.clear();
-  diffs_.clear();
   plan_.reset();
   stored_plan_.reset();
   events_.reset();
@@ -132,14 +162,28 @@ void RunData::forget() {
   machine_.reset();
 }
 
-void RunData::read_all(std::int64_t session) {
+void RunData::read_all(std::int64_t session, Unchanged unchanged) {
+  const std::int64_t session_before = session_;
   forget();
   ++reading_;
   reader_.reset();
   manifest_.reset();
   metrics_ = {};
   session_ = 0;
-  if (kind_ == SourceKind::kRun) return read_run(session);
+  const bool keeps_times = unchanged.profile && times_ && *times_ != nullptr;
+  if (!keeps_times) forget_times();
+  if (unchanged.stages) {
+    forget_unread_stages();
+  } else {
+    forget_stages();
+  }
+  if (kind_ == SourceKind::kRun) {
+    read_run(session);
+    if (session_ == session_before) return;
+    forget_stages();
+    forget_times();
+    return;
+  }
   if (kind_ == SourceKind::kModel) return begin_model();
   set_message(Topic::kSource,
               kind_ == SourceKind::kFolder
@@ -182,6 +226,8 @@ void RunData::show_session(std::int64_t session) {
   if (!reader_ || session == session_ || session < 1 || session > session_count()) return;
   const Message metrics = message(Topic::kMetrics);
   forget();
+  forget_stages();
+  forget_times();
   set_message(Topic::kMetrics, metrics.text, metrics.command);
   session_ = session;
   read_session();
@@ -266,11 +312,13 @@ std::vector<std::string> RunData::thread_names() const {
 }
 
 const profiler::StepTimes* RunData::times() {
+  if (!times_) take_times_ahead();
   if (!times_) {
     times_.emplace();
     if (events_ && plan_) {
       guarded(Topic::kProfile, [this] {
-        *times_ = std::make_unique<profiler::StepTimes>(profiler::step_times(*events_, *plan_));
+        *times_ =
+            std::make_shared<const profiler::StepTimes>(profiler::step_times(*events_, *plan_));
       });
     }
   }
@@ -279,17 +327,12 @@ const profiler::StepTimes* RunData::times() {
 
 const CallTable* RunData::calls_by(profiler::GroupBy by) {
   if (times() == nullptr) return nullptr;
-  const auto [entry, is_new] = calls_by_.try_emplace(by);
-  if (!is_new) return entry->second.get();
-  auto calls = std::make_unique<CallTable>();
-  calls->table = profiler::breakdown(*times(), *plan_, by, {.machine = machine()});
-  profiler::sort_rows(calls->table, "ms");
-  for (std::size_t i = 0; i < calls->table.rows.size(); ++i) {
-    const profiler::BreakdownRow& row = calls->table.rows[i];
-    if (row.is_call) calls->row_of.try_emplace(row.name, i);
+  if (!calls_by_.contains(by)) take_times_ahead();
+  std::unique_ptr<const CallTable>& calls = calls_by_[by];
+  if (calls == nullptr) {
+    calls = std::make_unique<const CallTable>(CallTable::of(*times(), *plan_, by, machine()));
   }
-  entry->second = std::move(calls);
-  return entry->second.get();
+  return calls.get();
 }
 
 const profiler::MeasuredMemory* RunData::measured_memory() {

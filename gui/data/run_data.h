@@ -23,12 +23,10 @@
 #include "engine/machine/machine.h"
 #include "engine/stage_history.h"
 #include "gui/data/model_opening.h"  // IWYU pragma: export
+#include "gui/data/read_ahead.h"     // IWYU pragma: export
 #include "gui/data/sources.h"        // IWYU pragma: export
 #include "gui/data/stage_facts.h"    // IWYU pragma: export
-#include "profiler/analysis/breakdown.h"
 #include "profiler/analysis/measured_memory.h"
-#include "profiler/analysis/step_times.h"
-#include "profiler/store/event_file.h"
 
 namespace trainscope::gui {
 
@@ -45,23 +43,6 @@ struct Message {
   std::string command = {};  // the command line that would write what is missing; empty: none would
 
   bool empty() const { return text.empty(); }
-};
-
-// Calls of the profiled steps, put together, in the order in which `query --by` prints them.
-struct CallTable {
-  profiler::Breakdown table = {};
-  std::unordered_map<std::string_view, std::size_t> row_of = {};  // of a name, of rows of calls
-
-  const profiler::BreakdownRow* find(std::string_view name) const {
-    const auto found = row_of.find(name);
-    return found == row_of.end() ? nullptr : &table.rows[found->second];
-  }
-};
-
-// Positions of a stage, and of an entry in its rewrite log.
-struct LogEntry {
-  std::uint32_t stage = 0;
-  std::uint32_t entry = 0;
 };
 
 // Of one session of a run, or of a model as it would be trained. No function throws: what cannot be
@@ -124,9 +105,16 @@ class RunData {
   // That planned the session with the machine's measured rates; null: nobody measured it.
   const Machine* machine() const { return machine_ ? &*machine_ : nullptr; }
 
-  // Begins to read what takes long and is asked for with the first selection, on a thread of its
-  // own: the logs of rewrites, the graphs of the first stage and of the last. Once of a source.
+  // Begins to read what takes long and is asked for with the first selection, on threads of their
+  // own: see StagesAhead and TimesAhead. Once of a source.
   void read_ahead();
+  bool has_begun_to_read_ahead() const { return has_read_ahead_; }
+  // Takes what has been read ahead; true while some of it is still being read, which whoever asks
+  // for it waits for.
+  bool is_reading_ahead();
+  // Begins to read the graphs of two stages and what is different between them, on a thread, where
+  // that has not been done; true while it is on its way: diff() would wait for it.
+  bool reads_diff(std::size_t from, std::size_t to);
 
   // The next are read or computed when they are first asked for, and kept.
   // Null where there is no profile, or it does not fit the plan.
@@ -156,7 +144,12 @@ class RunData {
   RunData(std::filesystem::path path, SizeRequest sizes);
 
   // Shows this session, or the newest: where it is 0, or there is none of it any more.
-  void read_all(std::int64_t session = 0);
+  // What of a run is as it was when it was read: what has been made of it stays.
+  struct Unchanged {
+    bool stages;   // graphs and logs of rewrites
+    bool profile;  // and the plan: times
+  };
+  void read_all(std::int64_t session = 0, Unchanged unchanged = {});
   void read_run(std::int64_t session);
   void begin_model();
   bool look_at_opening();
@@ -166,8 +159,20 @@ class RunData {
   void read_machine();
   void read_session();
   void forget();
+  void forget_stages();
+  void forget_unread_stages();
+  void forget_times();
   // Waits for what is read ahead, and keeps it.
-  void take_ahead();
+  void take_stages_ahead();
+  void take_times_ahead();
+  void take_diff_ahead();
+  // What a thread needs to read the graphs of two stages.
+  StagesToRead stages_to_read(StagePair pair) const;
+  // What it reads is not wanted any more, and nobody waits for it.
+  template <typename Ahead>
+  void set_aside(std::future<Ahead>& ahead) {
+    if (ahead.valid()) unwanted_.push_back(std::make_shared<std::future<Ahead>>(std::move(ahead)));
+  }
   // Position of the stage that has the graph of this one: a stage that changed nothing has none.
   std::size_t stage_of_graph(std::size_t stage) const;
   // Runs `read`; what it throws becomes the topic's message. False where it threw.
@@ -203,26 +208,23 @@ class RunData {
   std::unique_ptr<ModelOpening> opening_;  // of a model; null when it has ended
   bool wants_sizes_ = false;
 
-  struct Ahead {
-    std::unique_ptr<StageHistory> history = {};
-    std::map<std::size_t, std::unique_ptr<Graph>> graphs = {};
-  };
   bool has_read_ahead_ = false;
-  std::vector<std::size_t> ahead_graphs_;  // positions of those that are being read
-  std::future<Ahead> ahead_;
-  std::vector<std::future<Ahead>> unwanted_;  // of what was read anew since: nobody waits for them
+  std::vector<std::size_t> graphs_ahead_;  // positions of those that are being read
+  std::future<StagesAhead> stages_ahead_;
+  std::future<TimesAhead> times_ahead_;
+  std::future<DiffAhead> diff_ahead_;
+  StagePair diff_ahead_pair_ = {};
+  std::vector<std::shared_ptr<void>> unwanted_;  // futures, see set_aside()
 
   // Kept results; an empty pointer of a key that is there: it was tried and cannot be read.
-  std::optional<std::unique_ptr<profiler::StepTimes>> times_;
+  std::optional<std::shared_ptr<const profiler::StepTimes>> times_;
   std::optional<std::unique_ptr<profiler::MeasuredMemory>> measured_memory_;
-  std::optional<std::unique_ptr<StageHistory>> history_;
-  std::map<profiler::GroupBy, std::unique_ptr<CallTable>> calls_by_;
-  std::optional<std::unordered_map<std::uint32_t, std::vector<LogEntry>>> entries_;
-  std::optional<std::vector<Fate>> fates_;
-  std::unordered_map<std::string_view, std::size_t> fate_by_name_;  // positions, of nodes
-  std::unordered_map<std::uint32_t, std::size_t> fate_by_serial_;
-  std::map<std::size_t, std::unique_ptr<Graph>> graphs_;
-  std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<StageDiff>> diffs_;
+  std::optional<std::shared_ptr<const StageHistory>> history_;
+  std::map<profiler::GroupBy, std::unique_ptr<const CallTable>> calls_by_;
+  std::optional<LogEntries> entries_;
+  std::optional<FateTable> fates_;
+  StageGraphs graphs_;
+  std::map<StagePair, std::unique_ptr<const StageDiff>> diffs_;
 };
 
 }  // namespace trainscope::gui

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <future>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,45 +18,105 @@
 
 namespace trainscope::gui {
 
-void RunData::read_ahead() {
-  if (has_read_ahead_ || !reader_ || stages_.empty()) return;
-  has_read_ahead_ = true;
-  std::map<std::size_t, StageRecord> wanted;
-  for (const std::size_t stage : {std::size_t{0}, stages_.size() - 1}) {
-    const std::size_t place = stage_of_graph(stage);
-    if (graphs_.contains(place)) continue;
-    ahead_graphs_.push_back(place);
-    wanted.try_emplace(place, stages_[place].record);
-  }
-  const bool has_history = history_.has_value();
-  if (has_history && wanted.empty()) return;
-  const auto read = [run = *reader_, session = session_, has_history, stages = std::move(wanted)] {
-    Ahead ahead;
-    if (!has_history)
-      ahead.history = std::make_unique<StageHistory>(StageHistory::of(run, session));
-    for (const auto& [place, record] : stages) {
-      ahead.graphs[place] = std::make_unique<Graph>(read_stage_graph(run, record, session));
-    }
-    return ahead;
-  };
-  ahead_ = std::async(std::launch::async, read);
+StagesToRead RunData::stages_to_read(StagePair pair) const {
+  return {.run = reader_,
+          .session = session_,
+          .stages = stages_,
+          .pair = pair,
+          .with_graphs = {stage_of_graph(pair.first), stage_of_graph(pair.second)},
+          .history = history_.value_or(nullptr),
+          .graphs = graphs_};
 }
 
-void RunData::take_ahead() {
-  ahead_graphs_.clear();
-  if (!ahead_.valid()) return;
+void RunData::read_ahead() {
+  if (has_read_ahead_ || is_opening()) return;
+  has_read_ahead_ = true;
+  if (!stages_.empty()) {
+    StagesToRead what = stages_to_read({0, stages_.size() - 1});
+    for (const std::size_t stage : {what.with_graphs.first, what.with_graphs.second}) {
+      if (!graphs_.contains(stage)) graphs_ahead_.push_back(stage);
+    }
+    stages_ahead_ = std::async(std::launch::async, read_stages_ahead, std::move(what));
+  }
+  if (events_ && plan_) {
+    times_ahead_ = std::async(std::launch::async, read_times_ahead,
+                              TimesToRead{.events = *events_,
+                                          .plan = *plan_,
+                                          .machine = machine_,
+                                          .times = times_.value_or(nullptr)});
+  }
+}
+
+namespace {
+
+template <typename T>
+bool is_under_way(const std::future<T>& future) {
+  constexpr std::chrono::seconds kNow(0);
+  return future.valid() && future.wait_for(kNow) != std::future_status::ready;
+}
+
+}  // namespace
+
+bool RunData::is_reading_ahead() {
+  const bool reads_stages = is_under_way(stages_ahead_);
+  const bool reads_times = is_under_way(times_ahead_);
+  if (!reads_stages) take_stages_ahead();
+  if (!reads_times) take_times_ahead();
+  return reads_stages || reads_times;
+}
+
+bool RunData::reads_diff(std::size_t from, std::size_t to) {
+  if (is_under_way(diff_ahead_)) return true;
+  take_diff_ahead();
+  const StagePair pair = std::minmax(from, to);
+  if (pair.second >= stages_.size() || diffs_.contains(pair)) return false;
+  if (is_reading_ahead()) return true;  // it needs the same logs
+  diff_ahead_pair_ = pair;
+  diff_ahead_ = std::async(std::launch::async, read_diff_ahead, stages_to_read(pair));
+  return true;
+}
+
+void RunData::take_diff_ahead() {
+  if (!diff_ahead_.valid()) return;
   try {
-    Ahead ahead = std::exchange(ahead_, {}).get();
-    const bool is_of_these = ahead.history && ahead.history->history().size() == stages_.size();
-    if (is_of_these && !history_) history_ = std::move(ahead.history);
+    DiffAhead ahead = std::exchange(diff_ahead_, {}).get();
+    if (!history_) history_ = std::move(ahead.history);
+    graphs_.merge(ahead.graphs);
+    diffs_.try_emplace(ahead.pair, std::move(ahead.diff));
+  } catch (const std::exception&) {
+    diff(diff_ahead_pair_.first, diff_ahead_pair_.second);
+    diffs_.try_emplace(diff_ahead_pair_);
+  }
+}
+
+// What cannot be read ahead is read again by whoever asks for it, and says what is wrong.
+void RunData::take_stages_ahead() {
+  graphs_ahead_.clear();
+  if (!stages_ahead_.valid()) return;
+  try {
+    StagesAhead ahead = std::exchange(stages_ahead_, {}).get();
+    if (!history_) history_ = std::move(ahead.history);
+    if (!fates_) fates_ = std::move(ahead.fates);
+    if (!entries_) entries_ = std::move(ahead.entries);
     graphs_.merge(ahead.graphs);
   } catch (const std::exception&) {
-    return;  // it is read again by who asks for it, and says what is wrong
+    return;
+  }
+}
+
+void RunData::take_times_ahead() {
+  if (!times_ahead_.valid()) return;
+  try {
+    TimesAhead ahead = std::exchange(times_ahead_, {}).get();
+    if (!times_) times_ = std::move(ahead.times);
+    calls_by_.merge(ahead.calls_by);
+  } catch (const std::exception&) {
+    return;
   }
 }
 
 const StageHistory* RunData::history() {
-  if (!history_) take_ahead();
+  if (!history_) take_stages_ahead();
   if (!history_) {
     history_.emplace();
     if (reader_ && !stages_.empty()) {
@@ -65,7 +125,7 @@ const StageHistory* RunData::history() {
         // Positions are of the stages that were read: refresh() sees that there are others.
         require(history.history().size() == stages_.size(), ErrorCode::kBadInput,
                 "stages were written since they were read");
-        *history_ = std::make_unique<StageHistory>(std::move(history));
+        *history_ = std::make_shared<const StageHistory>(std::move(history));
       });
     }
   }
@@ -80,16 +140,15 @@ std::size_t RunData::stage_of_graph(std::size_t stage) const {
 const Graph* RunData::graph(std::size_t stage) {
   if (stage >= stages_.size()) return nullptr;
   stage = stage_of_graph(stage);
-  if (std::ranges::find(ahead_graphs_, stage) != ahead_graphs_.end()) take_ahead();
+  if (std::ranges::find(graphs_ahead_, stage) != graphs_ahead_.end()) take_stages_ahead();
   const auto [entry, is_new] = graphs_.try_emplace(stage);
   if (is_new) {
     const bool was_read = guarded(Topic::kStages, [&] {
-      if (reader_) {  // logs of rewrites are read when somebody asks what became of nodes
-        entry->second =
-            std::make_unique<Graph>(read_stage_graph(*reader_, stages_[stage].record, session_));
-      } else if (history() != nullptr) {
-        entry->second = std::make_unique<Graph>((*history_)->graph(stage));
-      }
+      // Logs of a run's rewrites are read when somebody asks what became of nodes.
+      const StageHistory* stages = reader_ ? nullptr : history();
+      if (!reader_ && stages == nullptr) return;
+      entry->second = std::make_shared<const Graph>(stage_graph(
+          reader_ ? &*reader_ : nullptr, session_, stages_[stage].record, stages, stage));
     });
     if (!was_read) guarded(Topic::kStages, [this] { tell_of_plugins(); });
   }
@@ -115,66 +174,46 @@ const StageDiff* RunData::diff(std::size_t from, std::size_t to) {
   const auto [entry, is_new] = diffs_.try_emplace({from, to});
   if (is_new) {
     guarded(Topic::kStages, [&] {
-      entry->second = std::make_unique<StageDiff>(diff_stages((*history_)->shared_history(),
-                                                              {.stage = from, .graph = *before},
-                                                              {.stage = to, .graph = *after}));
+      entry->second = std::make_unique<const StageDiff>(
+          diff_stages((*history_)->shared_history(), {.stage = from, .graph = *before},
+                      {.stage = to, .graph = *after}));
     });
   }
   return entry->second.get();
 }
 
 std::span<const Fate> RunData::fates() {
+  if (!fates_) take_stages_ahead();
   if (!fates_) {
     fates_.emplace();
     const Graph* imported = graph(0);
     const Graph* last = stages_.empty() ? nullptr : graph(stages_.size() - 1);
     if (imported != nullptr && last != nullptr && history() != nullptr) {
-      guarded(Topic::kStages,
-              [&] { *fates_ = imported_fates((*history_)->shared_history(), *imported, *last); });
-    }
-    for (std::size_t i = 0; i < fates_->size(); ++i) {
-      const NamedThing& thing = (*fates_)[i].thing;
-      if (!thing.is_node) continue;
-      fate_by_name_.try_emplace(thing.name, i);
-      fate_by_serial_.try_emplace(static_cast<std::uint32_t>(thing.serial), i);
+      guarded(Topic::kStages, [&] {
+        fates_ = FateTable::of(imported_fates((*history_)->shared_history(), *imported, *last));
+      });
     }
   }
-  return *fates_;
+  return fates_->all;
 }
 
 const Fate* RunData::node_fate(std::string_view name) {
   const std::span<const Fate> all = fates();
-  const auto found = fate_by_name_.find(name);
-  return found == fate_by_name_.end() ? nullptr : &all[found->second];
+  const auto found = fates_->by_name.find(name);
+  return found == fates_->by_name.end() ? nullptr : &all[found->second];
 }
 
 const Fate* RunData::node_fate(std::uint32_t serial) {
   const std::span<const Fate> all = fates();
-  const auto found = fate_by_serial_.find(serial);
-  return serial == 0 || found == fate_by_serial_.end() ? nullptr : &all[found->second];
+  const auto found = fates_->by_serial.find(serial);
+  return serial == 0 || found == fates_->by_serial.end() ? nullptr : &all[found->second];
 }
 
 std::span<const LogEntry> RunData::entries_of(std::uint32_t serial) {
+  if (!entries_) take_stages_ahead();
   if (!entries_) {
-    entries_.emplace();
     const StageHistory* stages = history();
-    const std::size_t count = stages == nullptr ? 0 : stages->history().size();
-    for (std::size_t stage = 0; stage < count; ++stage) {
-      const std::vector<RewriteEntry>& log = stages->history()[stage].rewrites.entries;
-      for (std::size_t i = 0; i < log.size(); ++i) {
-        const LogEntry place{.stage = static_cast<std::uint32_t>(stage),
-                             .entry = static_cast<std::uint32_t>(i)};
-        const auto add = [&](const NamedThing& thing) {
-          if (!thing.is_node) return;
-          std::vector<LogEntry>& own = (*entries_)[static_cast<std::uint32_t>(thing.serial)];
-          const bool is_there =
-              !own.empty() && own.back().stage == place.stage && own.back().entry == place.entry;
-          if (!is_there) own.push_back(place);
-        };
-        add(log[i].thing);
-        for (const NamedThing& other : log[i].others) add(other);
-      }
-    }
+    entries_ = stages == nullptr ? LogEntries() : log_entries(stages->history());
   }
   const auto found = entries_->find(serial);
   return found == entries_->end() ? std::span<const LogEntry>() : found->second;

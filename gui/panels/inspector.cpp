@@ -156,6 +156,11 @@ void draw_inspector(Ui& ui, Workbench& workbench, const Rect& rect) {
                    "Inspector")) {
     return;
   }
+  if (workbench.selection().subject != Subject::kNothing && workbench.is_reading_ahead()) {
+    draw_empty(ui, workbench, rect, "Reading",
+               {.text = "What became of each node, and the times of all calls."});
+    return;
+  }
   const Inspection shown = inspection_of_now(workbench);
   if (shown.what.empty()) {
     draw_empty(ui, workbench, rect, "Nothing selected",

@@ -99,6 +99,16 @@ bool Workbench::refresh() {
   return changed;
 }
 
+void Workbench::read_ahead() {
+  if (works_ahead && run() != nullptr) run()->read_ahead();
+}
+
+bool Workbench::is_reading_ahead() {
+  if (run() == nullptr) return false;
+  const bool will_begin = works_ahead && !run()->has_begun_to_read_ahead();
+  return run()->is_reading_ahead() || will_begin;
+}
+
 bool Workbench::is_opening() const {
   return std::ranges::any_of(
       sources_, [](const std::unique_ptr<RunData>& source) { return source->is_opening(); });

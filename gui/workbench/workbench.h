@@ -66,6 +66,11 @@ class Workbench {
   const RunData* run() const { return sources_.empty() ? nullptr : sources_[active_].get(); }
   // Reads what runs have written since; true where something is new.
   bool refresh();
+  // Of the active run, on threads: see RunData::read_ahead. It begins where somebody looks.
+  void read_ahead();
+  // What selections ask for is on its way, or will be after this frame: who does not want to wait
+  // for it draws again soon.
+  bool is_reading_ahead();
   // Whether models are being compiled, which takes a while; until they are.
   bool is_opening() const;
   void wait();

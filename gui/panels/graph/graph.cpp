@@ -144,6 +144,9 @@ void draw_change_counts(Ui& ui, const GraphState& state, Rect rest) {
 void draw_graph_info(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect) {
   const Surface surface(ui, rect, ui.theme().header);
   Rect rest = rect.inset(8.0F, 0.0F);
+  if (state.waits) {
+    return ui.text(rest, "Reading the stage ...", {.color = ui.theme().soft_ink});
+  }
   if (!state.gone.empty()) {
     if (state.gone_to != 0) {
       const float width = button_width(ui, "Show it");
@@ -286,7 +289,9 @@ void draw_graph(Ui& ui, Workbench& workbench, const Rect& rect) {
   if (!has_content(ui, workbench, rect, Topic::kStages, has_stages, "No stages")) return;
   auto& state = workbench.state<GraphState>();
   take_panel_keys(ui, workbench, kGraphCommands);
-  const bool readable = update_graph(state, workbench);
+  state.waits = waits_for_stage(state, workbench);
+  if (state.waits) workbench.under_way = true;
+  const bool readable = state.waits || update_graph(state, workbench);
   if (!has_content(ui, workbench, rect, Topic::kStages, readable, "The stage cannot be read"))
     return;
   Rect rest = rect;

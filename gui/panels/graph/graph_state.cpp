@@ -186,6 +186,17 @@ bool update_graph(GraphState& state, Workbench& workbench) {
   return true;
 }
 
+bool waits_for_stage(const GraphState& state, Workbench& workbench) {
+  RunData& run = *workbench.run();
+  const bool is_of_run = state.of == &run && state.version == run.version();
+  if (!workbench.works_ahead || !is_of_run || state.graph == nullptr) return false;
+  const std::size_t stage = shown_stage(workbench);
+  if (stage != state.stage && run.reads_diff(state.stage, stage)) return true;
+  const std::int32_t compare = stage_choice(workbench).compare;
+  const bool is_compared = stage == state.stage && compare == state.compared;
+  return compare >= 0 && !is_compared && run.reads_diff(static_cast<std::size_t>(compare), stage);
+}
+
 std::uint32_t selected_place(const GraphState& state, const Workbench& workbench) {
   const std::uint32_t serial = workbench.selection().node;
   return serial == 0 ? kNoPlace : state.picture.find(serial);

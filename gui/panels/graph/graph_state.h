@@ -43,6 +43,7 @@ struct GraphState {
   std::uint64_t version = 0;
   const Graph* graph = nullptr;
   std::size_t stage = 0;
+  bool waits = false;  // for another one, see waits_for_stage()
   LayoutMemory memory = {};
   CollapsedBlocks collapsed = {};
   CollapsedBlocks laid_collapsed = {};  // of the layout
@@ -81,6 +82,9 @@ struct GraphState {
 
 // Brings the state to the run, the stage and the selection. False where the stage cannot be read.
 bool update_graph(GraphState& state, Workbench& workbench);
+// Whether the shown stage, or what is different about it, is being read on a thread: until then the
+// state is of the stage before. Where somebody looks; a picture waits for it.
+bool waits_for_stage(const GraphState& state, Workbench& workbench);
 // The place of the selected node; kNoPlace: it is not in this stage.
 std::uint32_t selected_place(const GraphState& state, const Workbench& workbench);
 void select_place(GraphState& state, Workbench& workbench, std::uint32_t place);

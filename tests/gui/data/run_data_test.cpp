@@ -69,42 +69,6 @@ TEST_CASE("run_data: stages are graphs with differences and fates") {
   CHECK(run->graph(1000) == nullptr);
 }
 
-TEST_CASE("run_data: what is read ahead is what is read when it is asked for") {
-  const MadeRun made("ahead", *compiled("gpt2", test::kSmallText));
-  const auto ahead = RunData::open(made.folder());
-  const auto asked = RunData::open(made.folder());
-  const std::size_t last = asked->stages().size() - 1;
-  ahead->read_ahead();
-  ahead->read_ahead();  // once of a source
-  REQUIRE(ahead->history() != nullptr);
-  CHECK(ahead->history()->history().size() == asked->history()->history().size());
-  for (const std::size_t stage : {std::size_t{0}, last / 2, last}) {
-    REQUIRE(ahead->graph(stage) != nullptr);
-    CHECK(ahead->graph(stage)->order().size() == asked->graph(stage)->order().size());
-  }
-  REQUIRE(ahead->fates().size() == asked->fates().size());
-  for (const Fate& fate : asked->fates()) {
-    if (!fate.thing.is_node) continue;
-    const Fate* same = ahead->node_fate(fate.thing.name);
-    REQUIRE(same != nullptr);
-    CHECK(same->kind == fate.kind);
-  }
-}
-
-TEST_CASE("run_data: files that are damaged while they are read ahead are messages, too") {
-  const MadeRun made("ahead", *compiled("mlp"));
-  const auto data = RunData::open(made.folder());
-  REQUIRE_FALSE(data->stages().empty());
-  for (const auto& file : fs::recursive_directory_iterator(made.folder())) {
-    const bool is_of_stage = file.path().parent_path().filename() == "stages";
-    if (is_of_stage && file.is_regular_file()) fs::resize_file(file.path(), 10);
-  }
-  data->read_ahead();
-  CHECK(data->history() == nullptr);
-  CHECK(data->graph(0) == nullptr);
-  CHECK_FALSE(data->message(Topic::kStages).empty());
-}
-
 TEST_CASE("run_data: an older session has its own plan, stages, profile and device") {
   MadeRun made("sessions", *compiled("mlp"), 0);
   const auto deep = compiled("lenet");

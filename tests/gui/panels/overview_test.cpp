@@ -95,6 +95,8 @@ TEST_CASE("overview: a trace of another tool has calls, and no memory to fit or 
   PanelWindow window("overview", run);
   window.workbench().works_ahead = true;
   window.step(2);
+  while (window.workbench().is_reading_ahead()) window.step();
+  window.step();
   CHECK(window.items().below("main/overview/advice/").empty());
   CHECK_FALSE(window.workbench().under_way);
   const RunData& opened = *window.workbench().run();
