@@ -43,7 +43,11 @@ std::vector<FindEntry> entries_of_commands(const Workbench& workbench) {
   return entries;
 }
 
+// What is chosen stays so, where it is found again.
 void fill_index(PaletteState& state, Workbench& workbench) {
+  const std::string chosen = state.chosen < state.found.size()
+                                 ? state.index.entries()[state.found[state.chosen].entry].target
+                                 : std::string();
   state.index = PaletteIndex(entries_of_commands(workbench));
   state.is_whole = !workbench.is_reading_ahead();
   if (const PlanLinks* links = workbench.links()) state.index.add_plan(*links);
@@ -60,6 +64,12 @@ void fill_index(PaletteState& state, Workbench& workbench) {
     }
   }
   state.found = state.index.find(state.query, kMostFound);
+  const auto same = std::ranges::find_if(state.found, [&](const Found& found) {
+    return state.index.entries()[found.entry].target == chosen;
+  });
+  state.chosen = same == state.found.end()
+                     ? 0
+                     : static_cast<std::size_t>(std::distance(state.found.begin(), same));
 }
 
 void run_entry(Workbench& workbench, PaletteState& state, const FindEntry& entry) {

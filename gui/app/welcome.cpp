@@ -50,6 +50,20 @@ std::optional<std::filesystem::path> demo_run() {
   return std::nullopt;
 }
 
+// Looked for once a second: folders above may be slow.
+struct WelcomeState {
+  std::optional<std::filesystem::path> demo = {};
+  double looked = -1.0;  // seconds of the program; below 0: never
+};
+
+const std::optional<std::filesystem::path>& demo_of_now(Ui& ui, WelcomeState& state) {
+  const double now = ui.input().seconds;
+  if (state.looked >= 0.0 && now >= state.looked && now - state.looked < 1.0) return state.demo;
+  state.looked = now;
+  state.demo = demo_run();
+  return state.demo;
+}
+
 void draw_recent(Ui& ui, Workbench& workbench, Rect& rest, bool has_demo) {
   ui.text(take_top(rest, ui.row_height()), "Recent", {.face = Face::kBold});
   const std::vector<std::string> recent = workbench.settings.recent;
@@ -111,7 +125,8 @@ void draw_welcome(Ui& ui, Workbench& workbench, const Rect& window) {
              {.tooltip = "A model, and the sizes that it leaves open"})) {
     workbench.request("file.open_model");
   }
-  const std::optional<std::filesystem::path> demo = demo_run();
+  const std::optional<std::filesystem::path> demo =
+      demo_of_now(ui, workbench.state<WelcomeState>());
   if (choice("demo", "Open the demo run",
              {.enabled = demo.has_value(),
               .tooltip = demo ? "The newest run that ./demo.sh has made"

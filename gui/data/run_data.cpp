@@ -123,6 +123,7 @@ bool RunData::refresh() {
 }
 
 void RunData::forget_stages() {
+  has_read_ahead_ = false;  // those of another session are read ahead, too
   set_aside(stages_ahead_);
   set_aside(diff_ahead_);
   graphs_ahead_.clear();
@@ -170,20 +171,20 @@ void RunData::read_all(std::int64_t session, Unchanged unchanged) {
   manifest_.reset();
   metrics_ = {};
   session_ = 0;
-  const bool keeps_times = unchanged.profile && times_ && *times_ != nullptr;
-  if (!keeps_times) forget_times();
+  const bool has_times = times_ahead_.valid() || (times_ && *times_ != nullptr);
+  if (!unchanged.profile || !has_times) forget_times();
   if (unchanged.stages) {
     forget_unread_stages();
   } else {
     forget_stages();
   }
-  if (kind_ == SourceKind::kRun) {
-    read_run(session);
-    if (session_ == session_before) return;
-    forget_stages();
-    forget_times();
-    return;
-  }
+  if (measured_memory_ && *measured_memory_ == nullptr) measured_memory_.reset();
+  if (kind_ == SourceKind::kRun) read_run(session);
+  // What is there no more, and what is of another session.
+  const bool is_other = session_ != session_before;
+  if (is_other || stages_.empty()) forget_stages();
+  if (is_other || !plan_ || !events_) forget_times();
+  if (kind_ == SourceKind::kRun) return;
   if (kind_ == SourceKind::kModel) return begin_model();
   set_message(Topic::kSource,
               kind_ == SourceKind::kFolder

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -106,7 +107,7 @@ class RunData {
   const Machine* machine() const { return machine_ ? &*machine_ : nullptr; }
 
   // Begins to read what takes long and is asked for with the first selection, on threads of their
-  // own: see StagesAhead and TimesAhead. Once of a source.
+  // own: see StagesAhead and TimesAhead. Once of the stages of a session.
   void read_ahead();
   bool has_begun_to_read_ahead() const { return has_read_ahead_; }
   // Takes what has been read ahead; true while some of it is still being read, which whoever asks
@@ -163,6 +164,7 @@ class RunData {
   void forget_unread_stages();
   void forget_times();
   // Waits for what is read ahead, and keeps it.
+  void begin_to_read_ahead();
   void take_stages_ahead();
   void take_times_ahead();
   void take_diff_ahead();
@@ -171,8 +173,13 @@ class RunData {
   // What it reads is not wanted any more, and nobody waits for it.
   template <typename Ahead>
   void set_aside(std::future<Ahead>& ahead) {
-    if (ahead.valid()) unwanted_.push_back(std::make_shared<std::future<Ahead>>(std::move(ahead)));
+    if (!ahead.valid()) return;
+    unwanted_.push_back([kept = std::make_shared<std::future<Ahead>>(std::move(ahead))] {
+      return kept->wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    });
   }
+  // Whether something that is not wanted any more is still being read; what has ended is dropped.
+  bool reads_unwanted();
   // Position of the stage that has the graph of this one: a stage that changed nothing has none.
   std::size_t stage_of_graph(std::size_t stage) const;
   // Runs `read`; what it throws becomes the topic's message. False where it threw.
@@ -214,7 +221,7 @@ class RunData {
   std::future<TimesAhead> times_ahead_;
   std::future<DiffAhead> diff_ahead_;
   StagePair diff_ahead_pair_ = {};
-  std::vector<std::shared_ptr<void>> unwanted_;  // futures, see set_aside()
+  std::vector<std::function<bool()>> unwanted_;  // set aside; each says whether it has ended
 
   // Kept results; an empty pointer of a key that is there: it was tried and cannot be read.
   std::optional<std::shared_ptr<const profiler::StepTimes>> times_;

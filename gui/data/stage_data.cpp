@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,9 +30,22 @@ StagesToRead RunData::stages_to_read(StagePair pair) const {
           .graphs = graphs_};
 }
 
+bool RunData::reads_unwanted() {
+  std::erase_if(unwanted_, [](const std::function<bool()>& has_ended) { return has_ended(); });
+  return !unwanted_.empty();
+}
+
 void RunData::read_ahead() {
-  if (has_read_ahead_ || is_opening()) return;
+  if (has_read_ahead_ || is_opening() || reads_unwanted()) return;  // not many threads at a time
   has_read_ahead_ = true;
+  try {
+    begin_to_read_ahead();
+  } catch (const std::system_error&) {
+    return;  // there is no thread: whoever asks reads it
+  }
+}
+
+void RunData::begin_to_read_ahead() {
   if (!stages_.empty()) {
     StagesToRead what = stages_to_read({0, stages_.size() - 1});
     for (const std::size_t stage : {what.with_graphs.first, what.with_graphs.second}) {
@@ -38,7 +53,7 @@ void RunData::read_ahead() {
     }
     stages_ahead_ = std::async(std::launch::async, read_stages_ahead, std::move(what));
   }
-  if (events_ && plan_) {
+  if (events_ && plan_ && !times_ahead_.valid()) {
     times_ahead_ = std::async(std::launch::async, read_times_ahead,
                               TimesToRead{.events = *events_,
                                           .plan = *plan_,
@@ -70,9 +85,14 @@ bool RunData::reads_diff(std::size_t from, std::size_t to) {
   take_diff_ahead();
   const StagePair pair = std::minmax(from, to);
   if (pair.second >= stages_.size() || diffs_.contains(pair)) return false;
-  if (is_reading_ahead()) return true;  // it needs the same logs
+  if (is_under_way(stages_ahead_)) return true;  // it needs the same logs
+  take_stages_ahead();
   diff_ahead_pair_ = pair;
-  diff_ahead_ = std::async(std::launch::async, read_diff_ahead, stages_to_read(pair));
+  try {
+    diff_ahead_ = std::async(std::launch::async, read_diff_ahead, stages_to_read(pair));
+  } catch (const std::system_error&) {
+    return false;  // there is no thread: whoever asks reads it
+  }
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/core/text.h"
@@ -155,8 +156,8 @@ void play_stages(Ui& ui, Workbench& workbench, StageChoice& choice) {
   workbench.moves = true;
   const double now = ui.input().seconds;
   if (choice.played < 0.0) choice.played = now;  // it begins
-  // One that is still being read is seen as long as the others.
-  if (waits_for_stage(workbench.state<GraphState>(), workbench)) choice.played = now;
+  // One that the Graph still reads is seen as long as the others.
+  if (std::exchange(workbench.state<GraphState>().waits, false)) choice.played = now;
   if (now - choice.played < kPlaySeconds) return;
   choice.played = now;
   const std::size_t shown = shown_stage(workbench);

@@ -56,7 +56,7 @@ bool StepNs::operator==(const StepNs& other) const {
 void StepNs::widen() {
   wide_.reserve(narrow_.capacity());
   wide_.assign(narrow_.begin(), narrow_.end());
-  narrow_ = {};
+  narrow_ = std::vector<std::uint32_t>();
   is_wide_ = true;
 }
 

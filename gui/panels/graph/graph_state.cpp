@@ -207,6 +207,8 @@ void select_place(GraphState& state, Workbench& workbench, std::uint32_t place) 
   const std::uint32_t serial = state.picture.nodes[place].serial;
   const PlanLinks* links = workbench.links();
   Selection selection = workbench.selection();
+  // A stage that is being read is shown next, whatever is chosen meanwhile.
+  const std::int32_t shown = state.waits ? selection.stage : static_cast<std::int32_t>(state.stage);
   const bool is_planned = links != nullptr && links->node_of_serial(serial) != kNoRow;
   const Fate* fate = is_planned ? nullptr : workbench.run()->node_fate(serial);
   if (fate != nullptr) {
@@ -217,7 +219,7 @@ void select_place(GraphState& state, Workbench& workbench, std::uint32_t place) 
     selection.stage = static_cast<std::int32_t>(state.stage);
     selection = select_unplanned_node(*workbench.run(), selection, serial);
   }
-  selection.stage = static_cast<std::int32_t>(state.stage);
+  selection.stage = shown;
   state.node_stage = state.stage;
   workbench.select(selection);
   state.selected = workbench.selection();

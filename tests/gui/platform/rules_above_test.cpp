@@ -241,6 +241,7 @@ TEST_CASE("rules: menus and boxes with the largest text and the smallest") {
         const test::StartFolder folder;  // the welcome screen says whether it has a demo run
         check_boxes(window);
         folder.put_demo("demo-1", test::plain_run().folder());
+        window.step(75);  // it is looked for once a second
         show_box(window, "file.welcome");
         CHECK(all_faults(window) == "");
         CHECK(hidden_parts(window, "welcome") == "");

@@ -78,7 +78,7 @@ TEST_CASE("window: the welcome screen opens the newest demo run, whatever number
   std::filesystem::create_directories("runs/demo-x");
   std::filesystem::create_directories("below/it");
   std::filesystem::current_path("below/it");  // the folder above has them
-  window.step();
+  window.step(75);                            // it is looked for once a second
   CHECK_FALSE(window.says("welcome/", "./demo.sh"));
   REQUIRE(window.click("welcome/demo"));
   window.step();
