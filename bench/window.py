@@ -120,7 +120,7 @@ def frames_text(frames):
             "over the panel, a drag, keys. The first frame is after the run was opened:\n\n"
             + measure.table([*head, "within"], drawn)
             + "\nA frame after a key for which something is read or computed first: a stage, rows of a filter, sums of "
-            "a range (no limit):\n\n" + measure.table(head, read))
+            "a range, a panel that was not shown yet, another run (no limit):\n\n" + measure.table(head, read))
 
 
 def layouts_text(views):

@@ -39,7 +39,7 @@ namespace {
 // Opens a second run, the active one being the first.
 enum class Runs { kOne, kTwo };
 // Whether a key only changes what is drawn, or the frame first reads or computes it: a stage, rows
-// of a filter, sums of a range.
+// of a filter, sums of a range, a panel that was not shown yet, another run.
 enum class Work { kDraws, kReads };
 
 struct Scene {
@@ -74,7 +74,11 @@ const Scene kScenes[] = {
      .key = "F1",
      .keys = {"Down", "Right", "Down", "Left", "Up"},
      .at_once = true},
-    {.name = "graph, stage by stage", .key = "F1", .keys = {"[", "[", "]"}, .work = Work::kReads},
+    {.name = "graph, stage by stage",
+     .key = "F1",
+     .keys = {"[", "[", "]"},
+     .work = Work::kReads,
+     .pause = std::chrono::milliseconds(50)},
     {.name = "stages", .key = "F1", .commands = {"panel stages"}, .keys = {"Up", "Up", "Down"}},
     {.name = "near misses",
      .key = "F1",
@@ -137,7 +141,12 @@ const Scene kScenes[] = {
      .keys = {"Down"},
      .runs = Runs::kTwo},
     {.name = "overview", .key = "F5"},
-    {.name = "runs", .key = "F5", .commands = {"panel runs"}, .keys = {"Down"}, .runs = Runs::kTwo},
+    {.name = "runs",
+     .key = "F5",
+     .commands = {"panel runs"},
+     .keys = {"Down"},  // goes to the other run
+     .runs = Runs::kTwo,
+     .work = Work::kReads},
     {.name = "panels, one after the other",
      .key = "F5",
      .keys = {"F1", "F2", "F3", "F4", "F5"},
