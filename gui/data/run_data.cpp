@@ -279,8 +279,8 @@ void RunData::read_profile() {
     events_ = std::move(reading.view);
     if (events_->events > 0) return;
     set_message(Topic::kProfile,
-                fmt::format("'{}' has no events yet: {} bytes of it are no whole chunk",
-                            printable(file->path().string()), file->bytes().size()));
+                fmt::format("no events yet: the {} bytes of '{}' are no whole chunk",
+                            file->bytes().size(), printable(file->path().string())));
   });
   if (!events_ && message(Topic::kProfile).empty()) {
     set_message(Topic::kProfile, "the session was not profiled",

@@ -45,11 +45,19 @@ class WindowDriver : public Headless {
     const Item* item = items().find(path);
     return item == nullptr ? std::string() : item->label;
   }
-  // Whether an item below the path has the text on it.
+  // Whether the items below the path have the text on them. A paragraph is an item a line, and ends
+  // its lines within a name of a file that is longer than they are: blanks do not count.
   bool says(std::string_view below, std::string_view text) const {
-    return std::ranges::any_of(items().below(below), [&](const Item* item) {
-      return item->label.find(text) != std::string::npos;
-    });
+    std::string all;
+    for (const Item* item : items().below(below)) {
+      all += item->kind == ItemKind::kLabel ? item->label : '\n' + item->label + '\n';
+    }
+    return without_blanks(all).find(without_blanks(text)) != std::string::npos;
+  }
+  static std::string without_blanks(std::string_view text) {
+    std::string kept(text);
+    std::erase(kept, ' ');
+    return kept;
   }
   const Layout& layout() { return workbench().settings.layout; }
   // What commands change: settings, layout, selection, runs, what lies over the regions, the
