@@ -94,8 +94,9 @@ void draw_nearest(Ui& ui, BudgetModel& model, Rect& bar) {
   take_right(bar, 6.0F);
 }
 
-// What is being done, or what stands in the way.
-void draw_status(Ui& ui, const BudgetModel& model, const Rect& rect) {
+// What is being done, or what stands in the way; and which session is planned where an older one is
+// shown.
+void draw_status(Ui& ui, const BudgetModel& model, const Rect& rect, bool shows_newest) {
   const BudgetState& state = model.budget();
   const PlanPicture* shown = model.shown();
   if (shown != nullptr && !shown->answer->outcome.fault.empty()) {
@@ -110,10 +111,13 @@ void draw_status(Ui& ui, const BudgetModel& model, const Rect& rect) {
   }
   const std::size_t pins = pin_count(model.request());
   if (pins > 0) text += fmt::format("; {} pinned", pins);
-  ui.fitting_text(rect, {text}, {.color = ui.theme().soft_ink});
+  const TextLook look{.color = ui.theme().soft_ink};
+  if (shows_newest) return ui.fitting_text(rect, {text}, look);
+  constexpr std::string_view kWhich = "of the newest session";
+  ui.fitting_text(rect, {fmt::format("{}; {}", kWhich, text), kWhich}, look);
 }
 
-void draw_actions(Ui& ui, BudgetPanel& panel, Rect bar) {
+void draw_actions(Ui& ui, BudgetPanel& panel, Rect bar, bool shows_newest) {
   BudgetModel& model = panel.model;
   bar = bar.inset(8.0F, 3.0F);
   if (model.trains()) {
@@ -149,7 +153,7 @@ void draw_actions(Ui& ui, BudgetPanel& panel, Rect bar) {
     take_right(bar, 6.0F);
   }
   draw_nearest(ui, model, bar);
-  draw_status(ui, model, bar);
+  draw_status(ui, model, bar, shows_newest);
 }
 
 void draw_command(Ui& ui, Workbench& workbench, const BudgetModel& model, Rect row) {
@@ -247,7 +251,7 @@ void draw_budget(Ui& ui, Workbench& workbench, const Rect& rect) {
     return;
   }
   draw_level_bar(ui, panel, take_top(rest, bar));
-  draw_actions(ui, panel, take_top(rest, bar));
+  draw_actions(ui, panel, take_top(rest, bar), workbench.run()->shows_newest());
   if (panel.shows_command) draw_command(ui, workbench, panel.model, take_top(rest, bar));
   draw_body(ui, workbench, panel.model, rest);
 }

@@ -134,6 +134,17 @@ TEST_CASE("sessions: what an older one lacks is said, without a command line tha
   CHECK_FALSE(window.items().find("main/overview/ask/help")->enabled);
 }
 
+TEST_CASE("sessions: Budget plans the newest one, and says so where an older one is shown") {
+  WindowDriver window(resumed_run().folder());
+  window.app().show_only("budget");
+  window.settle();
+  REQUIRE(window.has("main/budget/run"));
+  CHECK_FALSE(window.says("main/budget/", "of the newest session"));
+  REQUIRE(window.workbench().show_session(2));
+  window.settle();
+  CHECK(window.says("main/budget/", "of the newest session"));
+}
+
 TEST_CASE("sessions: views name them, in every panel, and lead back") {
   WindowDriver window(resumed_run().folder());
   CHECK(view_of(window.workbench()) == "overview");
