@@ -33,8 +33,8 @@ asan() {
 tsan() { cmake --preset tsan && cmake --build --preset tsan -j "$jobs" && ctest --preset tsan -j "$jobs"; }
 # What of asan and tsan is the window's, which needs none of the other tests: all of its tests without
 # a display, those of the label long among them, with ten times as many damaged runs as in
-# ./test.sh, and its threads: Budget's alone, and as they are driven through the window. Writes
-# DATE-window.md.
+# ./test.sh, and its threads: Budget's alone, those that read ahead, and both as they are driven
+# through the window. Writes DATE-window.md.
 # shellcheck disable=SC2317
 window() {
   local tests=(gui_budget_test gui_data_test gui_draw_test gui_panels_test gui_platform_test gui_ui_test gui_views_test
@@ -43,10 +43,10 @@ window() {
   rm -f "$log-asan.log" "$log-tsan.log"
   cmake --preset asan -DTRAINSCOPE_SANITIZE_NOT= && cmake --build --preset asan -j "$jobs" --target trainscope "${tests[@]}" &&
     cmake --preset tsan &&
-    cmake --build --preset tsan -j "$jobs" --target trainscope gui_budget_test gui_panels_test || return 1
+    cmake --build --preset tsan -j "$jobs" --target trainscope gui_budget_test gui_panels_test gui_platform_test || return 1
   TRAINSCOPE_DAMAGED_RUNS="$damaged" ctest --preset asan -j "$jobs" -R '^gui_' >"$log-asan.log" 2>&1 || asan=1
   cat "$log-asan.log"
-  ctest --preset tsan -R '^gui_(budget|panels)' >"$log-tsan.log" 2>&1 || tsan=1
+  ctest --preset tsan -R '^gui_(budget|panels|platform[.]gui)' >"$log-tsan.log" 2>&1 || tsan=1
   cat "$log-tsan.log"
   window_report "$damaged" "$log" >"$log.md"
   tail -n 1 "$log.md"
