@@ -3,29 +3,31 @@
 
     bench/profiler_pairs.py cost [w1-sgd w3] [--pairs 10]       plain and profiled runs of one command
     bench/profiler_pairs.py alarms [w1-sgd w3 lenet] [--pairs 20]    profiled runs of one command
-    bench/profiler_pairs.py busy [w1-sgd w3 lenet] [--pairs 20]      one of each pair slowed in one op
+    bench/profiler_pairs.py busy [w1-sgd w3 lenet] [--pairs 20]      one of each pair slowed in an op or node
 
 cost: the ratio of the median step times of plain and profiled runs; the median of the pairs' ratios is
 to be 1.02 at most. alarms: `compare` of two runs of one command is to name nothing; one pair may. A pair
 whose machine `compare` says was not alike is made again, and counted. busy: both runs are
-busy_wait_bench's, in which a listener waits, busily, for a share of the time of each call of one op: none
-of it in the first run, a tenth in the second; `compare` is to name that op in each pair, and in 20 pairs
-one other row at most. Five ops or nodes of each workload, of 3 % of the step at least, take turns.
+busy_wait_bench's, in which a listener waits, busily, for a share of the time of each call of one op or node:
+none of it in the first run, a tenth in the second; `compare` is to name it in each pair, and in 20 pairs one
+other row at most. Five ops or nodes of each workload, the smallest that take 3 % of the step, take turns; the
+result has the share of each.
 
 Both runs of a pair are there at once and take turns of a fraction of a second (w3, in cost and alarms: of
 some steps), one stopped while the other runs: a machine that is another one every few seconds, as a virtual
 one is, is so for both. In busy a run stops between two calls, none is lengthened by a turn that ends.
 Which begins alternates. With --runs each side of a pair has several short runs, each made beside
-one of the other's, which `compare` takes pair by pair where they are six or more.
+one of the other's, which `compare` takes pair by pair where they are six or more. With --error E busy adds two runs
+to each side until `compare` knows the change of the slowed row within E (one standard error of its
+logarithm), or a side has 40: on a machine that is less steady it takes more of them.
 
 Twenty pairs of w3 take hours. With --keep FILE the rows of busy are in FILE, with day, commit and machine,
 as soon as each is there; started again, busy makes the pairs that FILE lacks.
 """
 import argparse
-import collections
 import contextlib
-import datetime
 import json
+import math
 import os
 import shutil
 import signal
@@ -37,6 +39,7 @@ import time
 from pathlib import Path
 
 import measure
+from slowed_rows import Kept, judged, made_when, share_of, share_text, slowed_of
 
 ADAMW = ["--optimizer", "adamw", "--betas", "0.9,0.95", "--weight-decay", "0.1", "--decay", "matrices",
          "--lr", "3e-4"]
@@ -53,14 +56,12 @@ TURN_SECONDS = {"w1-sgd": 0.05, "w3": 4.0, "lenet": 0.05}
 SECONDS_BETWEEN_CALLS = 0.05  # after which a run that stops by itself does so
 MOST_WARM_UP = 10
 SLOWED_BY = 0.1
+LEAST_PAIRS = 6  # that `compare` takes pair by pair
 LEAST_SHARE = 0.03
 OPS = 5
+MOST_RUNS = 40
 MOST_COST = 1.02
 MOST_AGAIN = 20
-# Rows named beside the slowed one, of a comparison. Where nothing changed a row is beyond four errors by
-# chance once in 16,000 if they are known, once in 760 if six pairs and what counts like eight more tell
-# them (Student's t): of the 30 rows of 1 % that a step has at most, one in 25 comparisons.
-MOST_WRONG = 1 / 20
 
 
 def arguments():
@@ -71,6 +72,8 @@ def arguments():
     parser.add_argument("--pairs", type=int, help="of each workload; default: 10 of cost, else 20")
     parser.add_argument("--steps", type=int, help="of a run, those that warm up among them")
     parser.add_argument("--runs", type=int, default=1, help="of a side, in alarms and busy")
+    parser.add_argument("--error", type=float, help="of the slowed row's change, in busy: at most; "
+                        f"an eighth of what is to be found, log 1.1, is {math.log(1 + SLOWED_BY) / 8:.4f}")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--name", help="of the files: DATE-NAME.md; default: profiler-WHAT")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON of the pairs of busy that are made")
@@ -79,6 +82,8 @@ def arguments():
     options = parser.parse_args()
     if options.keep and options.what != "busy":
         parser.error("--keep is of busy alone")
+    if options.error and (options.what != "busy" or options.runs < LEAST_PAIRS):
+        parser.error(f"--error is of busy alone, with --runs {LEAST_PAIRS} or more")
     options.workloads = options.workloads or (["w1-sgd", "w3"] if options.what == "cost"
                                               else list(WORKLOADS))
     options.pairs = options.pairs or (10 if options.what == "cost" else 20)
@@ -183,14 +188,14 @@ class Runs:
         return statistics.median(times)
 
     def slowed(self):
-        """(by, name) of five ops or nodes that take a share of the step worth naming."""
+        """(by, name, share of the step) of five ops or nodes that take at least LEAST_SHARE of it."""
         run = self.start().run_to_end()
         found = []
         for by in ("op", "node"):
             rows = json.loads(self.program("query", run, "--by", by, "--json"))["rows"]
-            large = [row["name"] for row in rows if row["is_call"] and row["share"] >= LEAST_SHARE]
+            large = [row for row in rows if row["is_call"] and row["share"] >= LEAST_SHARE]
             # The smallest that will do stands first: it is the hardest to find.
-            found += [(by, name) for name in reversed(large)]
+            found += [(by, row["name"], row["share"]) for row in reversed(large)]
         return found[:OPS]
 
 
@@ -212,16 +217,22 @@ def in_turn(runs, pair, first, second):
         return a.run_to_end(), b.run_to_end()
 
 
-def sides(runs, pair, first, second):
-    """The runs of both sides, in turn."""
-    turns = [in_turn(runs, pair + i, first, second) for i in range(runs.options.runs)]
-    return [a for a, _ in turns], [b for _, b in turns]
+def sides(runs, pair, first, second, is_enough=lambda a, b: True):
+    """The runs of both sides, in turn: so many as asked for, and two more until they are enough."""
+    a, b = [], []
+    wanted = runs.options.runs
+    while len(a) < wanted:
+        for each, side in zip(in_turn(runs, pair + len(a), first, second), (a, b)):
+            side.append(each)
+        if len(a) == wanted and wanted + 2 <= MOST_RUNS and not is_enough(a, b):
+            wanted += 2
+    return a, b
 
 
-def alike_sides(runs, pair, first, second):
+def alike_sides(runs, pair, first, second, is_enough=lambda a, b: True):
     """The runs of both sides, made again while the machine was not alike; how often that was."""
     for again in range(MOST_AGAIN):
-        a, b = sides(runs, pair, first, second)
+        a, b = sides(runs, pair, first, second, is_enough)
         if runs.compared(a, b, "op")["machine"]["alike"]:
             return a, b, again
         for run in a + b:
@@ -260,72 +271,30 @@ def alarms(runs, pairs):
             "pairs_with_alarm": alarmed, "holds": alarmed <= 1}
 
 
-def judged(rows):
-    """How many slowed ops were named, how many rows beside them, and whether that is well."""
-    found = sum(row["op"] in row["named"] for row in rows)
-    wrong = sum(name != row["op"] for row in rows for name in row["named"])
-    return {"found": found, "wrong": wrong,
-            "holds": found == len(rows) and wrong <= MOST_WRONG * len(rows)}
-
-
-class Kept:
-    """What was measured of a workload so far, by any session: ops to slow, and a row for each pair. In a
-    file, if one is given."""
-
-    def __init__(self, path, workload, made_with):
-        self.path, self.all = path, {}
-        if path is not None and path.exists():
-            self.all = json.loads(path.read_text("utf-8"))
-        self.own = self.all.setdefault(workload, {**made_with, "slowed": [], "rows": []})
-        self.rows = self.own["rows"]
-        other = {name: self.own[name] for name in made_with if self.own[name] != made_with[name]}
-        if other:
-            raise SystemExit(f"{path}: the pairs of {workload} that are there were made with {other}")
-
-    def slowed(self, runs):
-        if not self.own["slowed"]:
-            self.own["slowed"] = runs.slowed()
-        return self.own["slowed"]
-
-    def add(self, row):
-        where = measure.machine()
-        self.rows.append({**row, "date": f"{datetime.date.today():%Y-%m-%d}", "commit": measure.commit(),
-                          "machine": f"{where['cpu']} (family {where['family']}, model {where['model']})"})
-        if self.path is not None:
-            whole = self.path.with_name(self.path.name + ".new")
-            whole.write_text(json.dumps(self.all, indent=1) + "\n", "utf-8")
-            whole.replace(self.path)
-
-
 def busy(runs, pairs):
     options = runs.options
     kept = Kept(options.keep, runs.workload,
-                {"runs": options.runs, "steps": runs.steps, "threads": options.threads})
+                {"runs": options.runs, "steps": runs.steps, "threads": options.threads, "error": options.error})
     for pair in range(len(kept.rows), pairs):
         slowed = kept.slowed(runs)
-        by, name = slowed[pair % len(slowed)]
+        by, name = slowed[pair % len(slowed)][:2]
+
+        def row_of(facts):
+            return next(each for each in facts["rows"] if each["name"] == name)
+
+        def is_enough(a, b):
+            return options.error is None or row_of(runs.compared(a, b, by))["error"] <= options.error
+
         a, b, again = alike_sides(runs, pair, lambda: runs.start(slow_op=name),
-                                   lambda: runs.start(slow_op=name, share=SLOWED_BY))
+                                  lambda: runs.start(slow_op=name, share=SLOWED_BY), is_enough)
         facts = runs.compared(a, b, by)
-        row = next(each for each in facts["rows"] if each["name"] == name)
-        kept.add({"pair": pair, "by": by, "op": name, "named": facts["changed"],
-                  "change": row["change"], "again": again})
+        row = row_of(facts)
+        kept.add({"pair": pair, "by": by, "op": name, "share": share_of(row, facts), "named": facts["changed"],
+                  "runs": len(a), "change": row["change"], "error": row["error"], "again": again})
         tell(runs, pair, f"{name} slowed, named {', '.join(facts['changed']) or 'nothing'}; "
                          f"made again {again} times")
     rows = kept.rows[:pairs]
     return {"workload": runs.workload, "pairs": pairs, "ops": slowed_of(rows), "rows": rows, **judged(rows)}
-
-
-def slowed_of(rows):
-    """(by, name) of what was slowed in the rows, in their order."""
-    return list(dict.fromkeys((row["by"], row["op"]) for row in rows))
-
-
-def made_when(rows):
-    """A line for each day, commit and machine: how many of the pairs it made."""
-    made = collections.Counter((row["date"], row["commit"], row["machine"]) for row in rows)
-    return "".join(f"\n- {count} pairs: {date}, commit {commit}, {where}"
-                   for (date, commit, where), count in made.items())
 
 
 def body_of(what, results):
@@ -347,14 +316,15 @@ def body_of(what, results):
             own = [r for r in result["rows"] if r["by"] == by and r["op"] == name]
             if own:
                 told = judged(own)
-                rows.append([result["workload"], f"{by} `{name}`", len(own),
+                rows.append([result["workload"], f"{by} `{name}`", share_text(own), len(own),
                              f"{statistics.median(r['change'] for r in own):+.1%}",
                              told["found"], told["wrong"], sum(r["again"] for r in own), ""])
-        rows.append([result["workload"], "all of them", result["pairs"], "", result["found"],
+        rows.append([result["workload"], "all of them", "", result["pairs"], "", result["found"],
                      result["wrong"], sum(r["again"] for r in result["rows"]),
                      "yes" if result["holds"] else "NO"])
     sessions = "".join(f"\n{result['workload']}:\n{made_when(result['rows'])}\n" for result in results)
-    return measure.table(["workload", "slowed by 10 %", "pairs", "median change found", "named",
+    return measure.table(["workload", "op or node slowed by 10 %", "share of the step", "pairs",
+                          "median change found", "named",
                           "other rows named", "made again", "each named, one other of 20"],
                          rows) + sessions
 
@@ -369,7 +339,7 @@ def main():
             results.append(globals()[options.what](runs, options.pairs))
         print(f"{workload}: {'holds' if results[-1]['holds'] else 'does NOT hold'}", flush=True)
     titles = {"cost": "What profiling costs", "alarms": "Pairs of runs of one command",
-              "busy": "Ops that take a tenth longer"}
+              "busy": "Ops or nodes that take a tenth longer"}
     measure.write_report(options.name or f"profiler-{options.what}", titles[options.what],
                          body_of(options.what, results), {"results": results}, options.out)
 

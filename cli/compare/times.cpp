@@ -53,6 +53,7 @@ Json row_json(const ComparedRow& row, const Comparison& both) {
                        {"difference_ms", row.difference_ns() / 1e6},
                        {"significant", std::abs(row.significance()) > profiler::kSignificant},
                        {"change", both.change(row)},
+                       {"error", row.is_in_both() ? Json(row.error(both.between)) : Json()},
                        {"changed", both.is_changed(row)}});
 }
 

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """bench/profiler_pairs.py: what it says of ops that were slowed, and of rows named beside them."""
+import json
 import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
@@ -30,12 +32,33 @@ class Judged(unittest.TestCase):
         self.assertFalse(profiler_pairs.judged(pairs(10, ("Relu", "Gemm")))["holds"])
 
 
+class Sides(unittest.TestCase):
+    def sides(self, is_enough):
+        runs = types.SimpleNamespace(options=types.SimpleNamespace(runs=6))
+        begins = []
+
+        def in_turn(_, turn, first, second):
+            begins.append(turn)
+            return first(), second()
+
+        with unittest.mock.patch.object(profiler_pairs, "in_turn", in_turn):
+            a, b = profiler_pairs.sides(runs, 3, lambda: "a", lambda: "b", is_enough)
+        self.assertEqual((a, b), (["a"] * len(a), ["b"] * len(a)))
+        self.assertEqual(begins, list(range(3, 3 + len(a))))
+        return len(a)
+
+    def test_two_runs_more_until_they_are_enough(self):
+        self.assertEqual(self.sides(lambda a, b: True), 6)
+        self.assertEqual(self.sides(lambda a, b: len(a) >= 9), 10)
+        self.assertEqual(self.sides(lambda a, b: False), profiler_pairs.MOST_RUNS)
+
+
 class Kept(unittest.TestCase):
     def test_rows_are_there_for_the_next_start(self):
-        row = {"by": "op", "op": "MatMul", "named": ["MatMul"], "change": 0.1, "again": 0}
+        row = {"by": "op", "op": "MatMul", "share": 0.03, "named": ["MatMul"], "change": 0.1, "again": 0}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.json"
-            made_with = {"runs": 6, "steps": 8, "threads": 2}
+            made_with = {"runs": 6, "steps": 8, "threads": 2, "error": None}
             profiler_pairs.Kept(path, "w3", made_with).add({"pair": 0, **row})
             profiler_pairs.Kept(path, "lenet", made_with).add({"pair": 0, **row, "op": "Conv"})
             kept = profiler_pairs.Kept(path, "w3", made_with)
@@ -46,13 +69,43 @@ class Kept(unittest.TestCase):
             self.assertIn("2 pairs: ", profiler_pairs.made_when(kept.rows))
             with self.assertRaisesRegex(SystemExit, "made with {'runs': 6}"):
                 profiler_pairs.Kept(path, "w3", {**made_with, "runs": 1})
+            with self.assertRaisesRegex(SystemExit, "made with {'error': None}"):
+                profiler_pairs.Kept(path, "w3", {**made_with, "error": 0.01})
+            # A file from before errors were asked for has none.
+            older = json.loads(path.read_text())
+            del older["w3"]["error"]
+            path.write_text(json.dumps(older))
+            self.assertEqual(len(profiler_pairs.Kept(path, "w3", made_with).rows), 2)
+            with self.assertRaisesRegex(SystemExit, "made with {'error': None}"):
+                profiler_pairs.Kept(path, "w3", {**made_with, "error": 0.01})
             # Nothing is left to be made: no program is asked for.
-            options = types.SimpleNamespace(keep=path, runs=6, threads=2)
+            options = types.SimpleNamespace(keep=path, runs=6, threads=2, error=None)
             runs = types.SimpleNamespace(options=options, workload="w3", steps=8)
             result = profiler_pairs.busy(runs, 2)
             self.assertEqual((result["found"], result["wrong"]), (2, 0))
-            self.assertIn("| w3 | op `MatMul` | 2 | +10.0% | 2 | 0 | 0 |",
+            self.assertIn("| w3 | op `MatMul` | 3.0% | 2 | +10.0% | 2 | 0 | 0 |",
                           profiler_pairs.body_of("busy", [result]))
+
+
+class Shares(unittest.TestCase):
+    def test_a_row_s_part_of_the_step_that_is_not_slowed(self):
+        facts = {"step": {"a": {"undisturbed_ms": 2.0}, "b": {"undisturbed_ms": 2.1}}}
+        row = {"a": {"undisturbed_ms": 0.06}, "b": {"undisturbed_ms": 0.5}}
+        self.assertAlmostEqual(profiler_pairs.share_of(row, facts), 0.03)
+
+    def test_of_pairs_that_have_one_the_median_is_told(self):
+        self.assertEqual(profiler_pairs.share_text([{"share": 0.03}, {"share": 0.05}, {}]), "4.0%")
+        self.assertEqual(profiler_pairs.share_text([{}]), "")
+
+    def test_the_smallest_that_will_do_is_slowed_first(self):
+        rows = [{"name": name, "is_call": name != "wait", "share": share} for name, share in
+                (("large", 0.5), ("wait", 0.4), ("small", 0.031), ("tiny", 0.029))]
+        runs = types.SimpleNamespace(
+            start=lambda: types.SimpleNamespace(run_to_end=lambda: "run"),
+            program=lambda *words: json.dumps({"rows": rows}))
+        self.assertEqual(profiler_pairs.Runs.slowed(runs),
+                         [("op", "small", 0.031), ("op", "large", 0.5), ("node", "small", 0.031),
+                          ("node", "large", 0.5)])
 
 
 if __name__ == "__main__":
