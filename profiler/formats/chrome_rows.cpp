@@ -2,6 +2,7 @@
 #include "profiler/formats/chrome_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "engine/core/json.h"
@@ -10,7 +11,6 @@
 namespace trainscope::profiler {
 namespace {
 
-constexpr int kDeviceProcess = 0;
 // Some readers take stream 0 for none; a driver gives 7 to the first.
 constexpr int kFirstStream = 7;
 constexpr std::string_view kAsDevice = "CPU rows shown as a device's (--as-device)";
@@ -18,6 +18,15 @@ constexpr std::string_view kAsDevice = "CPU rows shown as a device's (--as-devic
 std::string span_head(std::string_view category, std::string_view name, const RowPlace& place) {
   return "{\"ph\": \"X\", \"cat\": \"" + std::string(category) +
          "\", \"name\": " + quoted_text(name) + ", " + place_text(place);
+}
+
+// Readers tell by the beginning of its name whether a kernel computes, communicates or copies; what
+// a CPU runs under such a name computes.
+std::string kernel_name(std::string_view kernel) {
+  constexpr std::array<std::string_view, 3> kOther = {"nccl", "Memcpy", "Memset"};
+  const bool is_taken = std::ranges::any_of(
+      kOther, [&](std::string_view beginning) { return kernel.starts_with(beginning); });
+  return (is_taken ? "kernel " : "") + std::string(kernel);
 }
 
 // A transfer goes to where its output lies.
@@ -58,10 +67,11 @@ std::string arrow_row(const ArrowEnd& end) {
 }
 
 RowPlace host_place(std::int64_t rank, int thread) {
-  constexpr std::int64_t kProcess = 1000;
-  const std::int64_t process = kProcess * (1 + rank);
+  const std::int64_t process = kMostRanks * (1 + rank);
   return {.process = process, .thread = process + thread};
 }
+
+std::int64_t arrow_id(std::int64_t rank, std::int64_t number) { return (rank << 32) + number; }
 
 DeviceWork device_work(const PlanView& plan, const Event& event, const RowPlace& host,
                        std::int64_t id) {
@@ -82,11 +92,11 @@ DeviceWork device_work(const PlanView& plan, const Event& event, const RowPlace&
             .bytes = call.bytes_written,
             .id = id};
   }
-  return {.event = event, .host = host, .kernel = std::string(kernel_of(plan, call)), .id = id};
+  return {.event = event, .host = host, .kernel = kernel_name(kernel_of(plan, call)), .id = id};
 }
 
 // The launch takes the first nanosecond of the time, so that the kernel begins behind it.
-std::string device_rows(const DeviceWork& work) {
+std::string device_rows(const DeviceWork& work, std::int64_t rank) {
   const bool copies = work.bytes >= 0;
   const std::string id = std::to_string(work.id);
   const auto ns = static_cast<std::int64_t>(work.event.value);
@@ -94,10 +104,11 @@ std::string device_rows(const DeviceWork& work) {
   const std::int64_t begin_ns = work.event.begin_ns + launch_ns;
   const RowPlace& host = work.host;
   const int stream = kFirstStream + work.event.thread;
-  const RowPlace device{.process = kDeviceProcess, .thread = stream};
+  const RowPlace device{.process = rank, .thread = stream};
+  const std::int64_t arrow = arrow_id(rank, work.id);
   const std::string ids = "\"External id\": " + id + ", \"correlation\": " + id;
-  std::string args =
-      ids + ", \"queued\": 0, \"device\": 0, \"context\": 1, \"stream\": " + std::to_string(stream);
+  std::string args = ids + ", \"queued\": 0, \"device\": " + std::to_string(rank) +
+                     ", \"context\": 1, \"stream\": " + std::to_string(stream);
   if (copies) {
     const double rate = ns == 0 ? 0.0 : static_cast<double>(work.bytes) / static_cast<double>(ns);
     args += ", \"bytes\": " + std::to_string(work.bytes) +
@@ -108,28 +119,28 @@ std::string device_rows(const DeviceWork& work) {
   return span_head("cuda_runtime", copies ? "cudaMemcpyAsync" : "cudaLaunchKernel", host) +
          ", \"ts\": " + microseconds(work.event.begin_ns) +
          ", \"dur\": " + microseconds(launch_ns) + ", \"args\": {" + ids + ", \"cbid\": 211}},\n" +
-         arrow_row({"s", "ac2g", work.id, host, work.event.begin_ns}) + ",\n" +
+         arrow_row({"s", "ac2g", arrow, host, work.event.begin_ns}) + ",\n" +
          span_head(copies ? "gpu_memcpy" : "kernel", work.kernel, device) +
          ", \"ts\": " + microseconds(begin_ns) + ", \"dur\": " + microseconds(ns - launch_ns) +
-         ", \"args\": {" + args + "}},\n" + arrow_row({"f", "ac2g", work.id, device, begin_ns});
+         ", \"args\": {" + args + "}},\n" + arrow_row({"f", "ac2g", arrow, device, begin_ns});
 }
 
-std::string device_metadata(int threads) {
-  const RowPlace process{.process = kDeviceProcess};
+std::string device_metadata(std::int64_t rank, int threads) {
+  const RowPlace process{.process = rank};
   std::string rows =
       metadata_row("process_name", process, R"({"name": "train"})") + ",\n" +
       metadata_row("process_labels", process, "{\"labels\": " + quoted_text(kAsDevice) + "}") +
       ",\n" + metadata_row("process_sort_index", process, R"({"sort_index": 1})");
   for (int i = 0; i < threads; ++i) {
     const int stream = kFirstStream + i;
-    rows += ",\n" + metadata_row("thread_name", {kDeviceProcess, stream},
+    rows += ",\n" + metadata_row("thread_name", {rank, stream},
                                  R"({"name": "stream )" + std::to_string(stream) + "\"}");
   }
   return rows;
 }
 
-std::string device_properties() {
-  return "{\"id\": 0, \"name\": " + quoted_text(kAsDevice) +
+std::string device_properties(std::int64_t rank) {
+  return "{\"id\": " + std::to_string(rank) + ", \"name\": " + quoted_text(kAsDevice) +
          R"(, "totalGlobalMem": 0, )"
          R"("computeMajor": 0, "computeMinor": 0, "numSms": 1, "warpSize": 1, )"
          R"("maxThreadsPerBlock": 1, "maxThreadsPerMultiprocessor": 1, "regsPerBlock": 0, )"

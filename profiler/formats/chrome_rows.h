@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/bundle/plan_record.h"
+#include "profiler/formats/formats.h"
 #include "profiler/record/event.h"
 
 namespace trainscope::profiler {
@@ -15,8 +16,11 @@ struct RowPlace {
   std::int64_t process = 0;
   std::int64_t thread = 0;
 };
-// Each rank has a process number of its own, so that traces of several can be merged.
+// Traces of several ranks can be merged: rank R has the process kMostRanks (1 + R) for its host, R
+// for its device, as if each rank had the device of its number, and arrows that no other rank has.
 RowPlace host_place(std::int64_t rank, int thread);
+// `number` is the rank's own, less than 2^32.
+std::int64_t arrow_id(std::int64_t rank, std::int64_t number);
 
 std::string quoted_text(std::string_view text);
 // Microseconds with three decimals, exactly.
@@ -46,12 +50,12 @@ struct DeviceWork {
 };
 // Rows with ",\n" between: the launch on the host's thread, the kernel on a stream of its own for
 // each thread, the arrow between them.
-std::string device_rows(const DeviceWork& work);
+std::string device_rows(const DeviceWork& work, std::int64_t rank);
 // What the kernel of a call is called, and how much it copies.
 DeviceWork device_work(const PlanView& plan, const Event& event, const RowPlace& host,
                        std::int64_t id);
 // Names of the streams, and what the device is.
-std::string device_metadata(int threads);
-std::string device_properties();
+std::string device_metadata(std::int64_t rank, int threads);
+std::string device_properties(std::int64_t rank);
 
 }  // namespace trainscope::profiler

@@ -1,11 +1,14 @@
 // A profile as Chrome's trace event JSON with the fields of PyTorch's profiler (Kineto), which
-// Perfetto and HTA read: metadata, then a row for each span and counter, and arrows from forward
-// calls to the backward calls that compute their gradients. Times are in microseconds from
+// Perfetto and HTA read: metadata, then a row for each span and counter, and arrows: "fwdbwd" from
+// forward calls to the backward calls that compute their gradients, "onnx_node" from the first call
+// of an ONNX node to the others that compute for it. Times are in microseconds from
 // baseTimeNanoseconds. Rows are of the host: what a CPU computes is passed off as a device's only
 // where that is asked for, and then the metadata says so.
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -86,12 +89,19 @@ class Writer {
     head();
     for (std::uint32_t i = 0; i < trace_.events->facts.threads; ++i) thread(static_cast<int>(i));
     each([&](const Event& event) {
-      if (event.kind == EventKind::kCall) require_call(event);
-      if (event.kind == EventKind::kCall && event.thread == 0) driver_.push_back(event);
+      if (event.kind == EventKind::kStepPart && event.id == 0)
+        micro_steps_.push_back(event.begin_ns);
+      if (event.kind != EventKind::kCall) return;
+      require_call(event);
+      called_.push_back(event);
     });
-    std::ranges::sort(driver_, {}, &Event::begin_ns);
+    std::ranges::sort(micro_steps_);
+    std::ranges::stable_sort(called_, {}, &Event::begin_ns);
+    std::ranges::copy_if(called_, std::back_inserter(driver_),
+                         [](const Event& event) { return event.thread == 0; });
     each([&](const Event& event) { is_counter(event.kind) ? counter(event) : span(event); });
-    arrows();
+    gradient_arrows();
+    node_arrows();
     write_("\n],\n\"traceName\": " + quoted_text(trace_.name) + "\n}\n");
   }
 
@@ -106,7 +116,7 @@ class Writer {
   // HTA finds the rank by a pattern that wants the blank after the colon.
   void head() {
     write_("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [" +
-           (trace_.as_device ? device_properties() : "") +
+           (trace_.as_device ? device_properties(trace_.rank) : "") +
            "],\n\"distributedInfo\": {\"backend\": \"none\", \"rank\": " +
            std::to_string(trace_.rank) + ", \"world_size\": " + std::to_string(trace_.ranks) +
            "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": " +
@@ -115,7 +125,9 @@ class Writer {
         metadata_row("process_name", place(0), "{\"name\": " + quoted_text(process_name()) + "}"));
     row(metadata_row("process_labels", place(0), R"({"labels": "CPU"})"));
     row(metadata_row("process_sort_index", place(0), R"({"sort_index": 0})"));
-    if (trace_.as_device) row(device_metadata(static_cast<int>(trace_.events->facts.threads)));
+    if (trace_.as_device) {
+      row(device_metadata(trace_.rank, static_cast<int>(trace_.events->facts.threads)));
+    }
   }
 
   void thread(int index) {
@@ -207,7 +219,7 @@ class Writer {
         ", \"ts\": " + microseconds(event.begin_ns) + ", \"dur\": " +
         microseconds(static_cast<std::int64_t>(event.value)) + ", \"args\": {" + args + "}}");
     if (trace_.as_device && is_device_work(event.kind)) {
-      row(device_rows(device_work(plan_, event, place(event.thread), rows_)));
+      row(device_rows(device_work(plan_, event, place(event.thread), rows_), trace_.rank));
     }
     if (event.kind == EventKind::kCall && event.thread == 0) arena(event);
   }
@@ -233,14 +245,17 @@ class Writer {
                     ", \"planned peak\": " + std::to_string(plan_.arena().bytes));
   }
 
-  void arrow_end(std::string_view phase, std::int64_t id, const Event& at) {
-    row(arrow_row({phase, "fwdbwd", id, place(at.thread), at.begin_ns}));
+  // From where one call begins to where another one does; of this category, `number` is its own.
+  void arrow(std::string_view category, std::int64_t number, const Event& from, const Event& to) {
+    const std::int64_t id = arrow_id(trace_.rank, number);
+    row(arrow_row({"s", category, id, place(from.thread), from.begin_ns}));
+    row(arrow_row({"f", category, id, place(to.thread), to.begin_ns}));
   }
 
   // From the last run of a forward node to each backward call that is a part of its gradient.
-  void arrows() {
+  void gradient_arrows() {
     std::unordered_map<std::uint32_t, const Event*> forward;  // by serial
-    std::int64_t id = trace_.rank << 32;                      // of no other rank's arrow
+    std::int64_t number = 0;
     for (const Event& event : driver_) {
       const PlanCall& call = plan_.calls[event.id];
       if (call.node == kNoRow) continue;
@@ -248,8 +263,25 @@ class Writer {
       if (node.phase == PlanPhase::kForward && node.serial != 0) forward[node.serial] = &event;
       const auto from = forward.find(node.backward_of);
       if (node.backward_of == 0 || from == forward.end()) continue;
-      arrow_end("s", ++id, *from->second);
-      arrow_end("f", id, event);
+      arrow("fwdbwd", ++number, *from->second, event);
+    }
+  }
+
+  // In each micro-step and what follows it, from the call of an ONNX node that begins first, to
+  // every other one: of forward, gradient and update, and of batch tiles on any thread.
+  void node_arrows() {
+    std::unordered_map<TextId, const Event*> first;  // by the node's name
+    auto micro_step = micro_steps_.begin();
+    std::int64_t number = 0;
+    for (const Event& event : called_) {
+      for (; micro_step != micro_steps_.end() && *micro_step <= event.begin_ns; ++micro_step) {
+        first.clear();
+      }
+      const PlanCall& call = plan_.calls[event.id];
+      const std::span<const TextId> sources = plan_.sources_of(call);
+      if (call.node == kNoRow || sources.empty()) continue;
+      const auto [from, is_first] = first.try_emplace(sources[0], &event);
+      if (!is_first) arrow("onnx_node", ++number, *from->second, event);
     }
   }
 
@@ -258,7 +290,9 @@ class Writer {
   const WriteText& write_;
   std::vector<std::int64_t> live_;
   std::vector<CallText> calls_;
-  std::vector<Event> driver_;  // calls of the driving thread, by begin
+  std::vector<Event> called_;                   // calls of all threads, by begin
+  std::vector<Event> driver_;                   // those of the driving thread
+  std::vector<std::int64_t> micro_steps_ = {};  // when they begin
   std::int64_t rows_ = 0;
 };
 

@@ -11,12 +11,14 @@
 
 namespace trainscope::profiler {
 
+inline constexpr std::int64_t kMostRanks = 1000;
+
 struct FormatInput {
   const EventView* events = nullptr;  // null: there is no profile
   PlanView plan = {};
   std::string name = {};  // of the run
   std::int64_t rank = 0;
-  std::int64_t ranks = 1;
+  std::int64_t ranks = 1;  // kMostRanks at most
   bool as_device = false;  // of "chrome": calls of the host as kernels of a device
 };
 

@@ -3,14 +3,20 @@
 // or comparison is one FLOP, a division or root 4, an exponential 8, tanh and erf 16, and a random
 // number 20.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "engine/core/file.h"
 #include "engine/models/models.h"
 #include "engine/record_plan.h"
 #include "engine/session.h"
@@ -284,12 +290,77 @@ std::optional<HandCount> hand_count(const std::string& op, const Counted& c) {
   return count;
 }
 
+// What the counts of all calls of a workload's step add up to.
+struct OpSum {
+  std::int64_t calls = 0;
+  double flops = 0.0;
+  double bytes = 0.0;  // read and written
+};
+using OpSums = std::map<std::string, OpSum>;  // by op
+
+// Three digits at least, all before the point.
+std::string digits(double number) {
+  return number < 1000.0 ? fmt::format("{:.3g}", number) : fmt::format("{:.0f}", number);
+}
+
+std::string cell_text(const OpSum& sum) {
+  if (sum.calls == 0) return "";
+  return fmt::format("{} x: {}, {}", sum.calls, digits(sum.flops / 1e6), digits(sum.bytes / 1e6));
+}
+
+// A row for each op, a column for each workload.
+std::string counts_markdown(const std::vector<std::pair<std::string, OpSums>>& workloads) {
+  std::string head = "| op |";
+  std::string line = "|---|";
+  std::set<std::string> ops;
+  for (const auto& [name, sums] : workloads) {
+    head += " " + name + " |";
+    line += "---|";
+    for (const auto& [op, sum] : sums) ops.insert(op);
+  }
+  std::string text = head + "\n" + line + "\n";
+  const auto row = [&](const std::string& name, const auto& sum_of) {
+    text += "| " + name + " |";
+    for (const auto& [workload, sums] : workloads) text += " " + cell_text(sum_of(sums)) + " |";
+    text += "\n";
+  };
+  for (const std::string& op : ops) {
+    row(op, [&](const OpSums& sums) { return sums.contains(op) ? sums.at(op) : OpSum{}; });
+  }
+  row("all", [](const OpSums& sums) {
+    OpSum all;
+    for (const auto& [op, sum] : sums) {
+      all.calls += sum.calls;
+      all.flops += sum.flops;
+      all.bytes += sum.bytes;
+    }
+    return all;
+  });
+  return text;
+}
+
+void check_table_is_current(const std::string& table) {
+  const std::filesystem::path file = TRAINSCOPE_SOURCE_DIR "/docs/performance.md";
+  const std::string page = read_file(file, std::size_t{1} << 20);
+  const std::string begin = "<!-- hand counts -->\n";
+  const std::size_t from = page.find(begin) + begin.size();
+  const std::size_t to = page.find("<!-- end of hand counts -->");
+  REQUIRE(to != std::string::npos);
+  const std::string want = page.substr(0, from) + table + page.substr(to);
+  const char* update = std::getenv("TRAINSCOPE_UPDATE_DOCS");
+  if (update != nullptr && std::string(update) == "1") write_file_atomic(file, want);
+  const bool is_current = read_file(file, std::size_t{1} << 20) == want;
+  CHECK_MESSAGE(is_current, "run this test with TRAINSCOPE_UPDATE_DOCS=1");
+}
+
 TEST_CASE("hand counts: every op of the standard workloads has the FLOPs and bytes of its shapes") {
+  std::vector<std::pair<std::string, OpSums>> counted_workloads;
   for (const Workload& workload : workloads()) {
     CAPTURE(workload.name);
     const PlanRecord record = plan_of(workload);
     const PlanView plan = view_of(record);
     int counted = 0;
+    OpSums sums;
     for (const PlanCall& call : plan.calls) {
       if (call.kind != PlanCallKind::kKernel) continue;
       const std::string op(plan.op_of(call));
@@ -301,9 +372,16 @@ TEST_CASE("hand counts: every op of the standard workloads has the FLOPs and byt
       CHECK(static_cast<double>(call.bytes_read) == count->bytes_read);
       CHECK(static_cast<double>(call.bytes_written) == count->bytes_written);
       ++counted;
+      OpSum& sum = sums[op];
+      ++sum.calls;
+      sum.flops += count->flops;
+      sum.bytes += count->bytes_read + count->bytes_written;
     }
     CHECK(counted > 10);
+    const bool is_standard = std::string_view(workload.name).starts_with("w");
+    if (is_standard) counted_workloads.emplace_back(workload.name, std::move(sums));
   }
+  check_table_is_current(counts_markdown(counted_workloads));
 }
 
 }  // namespace

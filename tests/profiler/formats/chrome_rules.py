@@ -1,8 +1,9 @@
 """The rules that Perfetto and HTA have for trace event JSON.
 
 faults(text) gives a line for each rule that a trace breaks; rows of a device are one of them unless
-as_device allows these. Standard library only.
+as_device allows these, steps that are left out unless they are between windows. Standard library only.
 """
+import bisect
 import collections
 import json
 import re
@@ -13,6 +14,11 @@ ORDER = ["schemaVersion", "deviceProperties", "distributedInfo", "displayTimeUni
 METADATA = {"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"}
 HOST_CATEGORIES = {"cpu_op", "user_annotation"}
 LAUNCHES = {"kernel": "cudaLaunchKernel", "gpu_memcpy": "cudaMemcpyAsync"}
+DEVICE_NUMBERS = ("totalGlobalMem", "computeMajor", "computeMinor", "numSms", "warpSize",
+                  "maxThreadsPerMultiprocessor")
+DEVICE_ARGS = {"External id", "queued", "device", "context", "stream", "correlation"}
+NO_COMPUTATION = re.compile("nccl|Memcpy|Memset")  # by such a name readers tell other work from computing
+MOST_CORRELATION = 0xffffffff
 
 
 def refuse_constant(text):
@@ -31,14 +37,41 @@ def top_level_faults(text, trace):
         yield 'no "rank": with a blank after the colon before the events'
 
 
+def properties_faults(trace, as_device):
+    """A device is described where there are rows of one, and has the rank's number."""
+    described = trace.get("deviceProperties")
+    if not as_device:
+        if described != []:
+            yield f"deviceProperties are {described} without a device"
+        return
+    if not isinstance(described, list) or len(described) != 1:
+        yield f"deviceProperties are {described}"
+        return
+    device = described[0]
+    if device.get("id") != trace["distributedInfo"]["rank"] or not device.get("name"):
+        yield f"deviceProperties name the device {device.get('id')} '{device.get('name')}'"
+    for name in DEVICE_NUMBERS:
+        if not isinstance(device.get(name), int):
+            yield f"deviceProperties have no number {name}"
+
+
 def device_faults(row):
     args = row["args"]
-    if row["pid"] != 0 or row["tid"] != args.get("stream") or args.get("device") != 0:
-        yield f"a device row is not on its stream: {row['name']}"
-    if args.get("stream", 0) <= 0 or "correlation" not in args or "External id" not in args:
+    if DEVICE_ARGS - set(args) or args["stream"] <= 0 or args["correlation"] < 0:
         yield f"readers do not take it for a device's: {row['name']}"
-    if row["cat"] == "gpu_memcpy" and not (row["name"].startswith("Memcpy") and "bytes" in args):
-        yield f"a copy that readers do not know: {row['name']}"
+        return
+    if row["pid"] != args["device"] or row["tid"] != args["stream"]:
+        yield f"a device row is not on its stream: {row['name']}"
+    if row["cat"] == "gpu_memcpy":
+        if not row["name"].startswith("Memcpy") or "bytes" not in args:
+            yield f"a copy that readers do not know: {row['name']}"
+        return
+    if NO_COMPUTATION.match(row["name"]):
+        yield f"readers do not take it for a computation: {row['name']}"
+    for name in ("grid", "block"):
+        sizes = args.get(name)
+        if not (isinstance(sizes, list) and len(sizes) == 3 and all(isinstance(n, int) and n > 0 for n in sizes)):
+            yield f"the kernel {row['name']} has the {name} {sizes}"
 
 
 def launch_faults(spans):
@@ -93,22 +126,74 @@ def nesting_faults(spans):
             open_ends.append(end)
 
 
+class BoundSpans:
+    """The spans that ends of arrows are bound to: of "ac2g" a launch around it or the device's row that begins
+    with it, of any other a call that begins with it."""
+
+    def __init__(self, spans):
+        self.calls, self.launches, self.device = {}, {}, {}
+        for row in spans:
+            place, correlation = (row["pid"], row["tid"]), row["args"].get("correlation")
+            if row["cat"] == "cuda_runtime":
+                self.launches[place, correlation] = row
+            elif row["cat"] in LAUNCHES:
+                self.device[place, correlation, row["ts"]] = row
+            elif "call" in row["args"]:
+                self.calls[place, row["ts"]] = row
+
+    def at(self, end):
+        """None: there is no such."""
+        place, correlation = (end["pid"], end["tid"]), end["id"] & MOST_CORRELATION
+        if end["cat"] != "ac2g":
+            return self.calls.get((place, end["ts"]))
+        if end["ph"] == "f":
+            return self.device.get((place, correlation, end["ts"]))
+        launch = self.launches.get((place, correlation))
+        return launch if launch and launch["ts"] <= end["ts"] <= launch["ts"] + launch["dur"] else None
+
+
+# What both spans of an arrow have to do with each other.
+ARROWS = {
+    "ac2g": lambda a, b: a["args"]["correlation"] == b["args"]["correlation"],
+    "fwdbwd": lambda a, b: (a["args"]["phase"], b["args"]["phase"]) == ("forward", "backward"),
+    "onnx_node": lambda a, b: a["args"]["onnx_node"] == b["args"]["onnx_node"],
+}
+
+
 def arrow_faults(rows, spans):
-    inside = collections.defaultdict(list)
-    for row in spans:
-        inside[row["pid"], row["tid"]].append((row["ts"], row["ts"] + row["dur"]))
+    bound = BoundSpans(spans)
     ends = collections.defaultdict(list)
     for row in rows:
         if row["ph"] not in "sf":
             continue
-        ends[row["id"], row["cat"], row["name"]].append(row)
-        if not any(a <= row["ts"] <= b for a, b in inside[row["pid"], row["tid"]]):
-            yield f"the arrow {row['id']} ends outside of every span"
+        if row["cat"] not in ARROWS or row["name"] != row["cat"]:
+            yield f"nobody knows arrows of {row['cat']}"
+            continue
+        span = bound.at(row)
+        ends[row["id"], row["cat"], row["name"]].append((row, span))
+        if span is None:
+            yield f"the arrow {row['cat']} {row['id']} has no span at its '{row['ph']}'"
         if row["ph"] == "f" and row.get("bp") != "e":
             yield f"the arrow {row['id']} has no bp"
     for key, both in ends.items():
-        if [row["ph"] for row in both] != ["s", "f"] or both[0]["ts"] > both[1]["ts"]:
+        if [row["ph"] for row, _ in both] != ["s", "f"] or both[0][0]["ts"] > both[1][0]["ts"]:
             yield f"the arrow {key} is not one beginning and then one end"
+        elif all(span for _, span in both) and not ARROWS[key[1]](both[0][1], both[1][1]):
+            yield f"the arrow {key} joins two spans that have nothing in common"
+
+
+def lacking_arrows(rows, spans):
+    """In a micro-step one call of an ONNX node begins first, and has an arrow to each other one."""
+    begins = sorted(row["ts"] for row in spans if row["name"] == "micro-step")
+    calls = collections.defaultdict(int)
+    for row in spans:
+        node = row["args"].get("onnx_node", "(")
+        if not node.startswith("("):  # what training adds is of no node
+            calls[node, bisect.bisect(begins, row["ts"])] += 1
+    arrows = sum(row["ph"] == "s" and row["cat"] == "onnx_node" for row in rows)
+    wanted = sum(count - 1 for count in calls.values())
+    if arrows != wanted:
+        yield f"{arrows} arrows lead from ONNX nodes to their calls, not {wanted}"
 
 
 def row_faults(rows, as_device):
@@ -131,10 +216,10 @@ def row_faults(rows, as_device):
             yield f"thread {row['tid']} has no name"
 
 
-def merged_faults(texts):
+def merged_faults(texts, as_device=False):
     """Of the traces of all ranks of a world, each by itself and as one trace: on one clock, with
     processes and arrows that no other rank has."""
-    found = [f"rank {rank}: {fault}" for rank, text in enumerate(texts) for fault in faults(text)]
+    found = [f"rank {rank}: {fault}" for rank, text in enumerate(texts) for fault in faults(text, as_device)]
     if found:
         return found
     traces = [json.loads(text, parse_float=Decimal) for text in texts]
@@ -161,27 +246,31 @@ def merged_faults(texts):
     return found + list(nesting_faults(spans)) + list(arrow_faults(rows, spans))
 
 
-def faults(text, as_device=False):
+def faults(text, as_device=False, windows=1):
+    """`windows`: how many pieces of steps that follow each other the profile has."""
     try:
         trace = json.loads(text, parse_float=Decimal, parse_constant=refuse_constant)
     except ValueError as error:
         return [f"no JSON: {error}"]
     rows = trace.get("traceEvents", [])
     found = list(top_level_faults(text, trace)) + list(row_faults(rows, as_device))
+    found += properties_faults(trace, as_device)
     if found:
         return found
     spans = [row for row in rows if row["ph"] == "X"]
     found += nesting_faults(spans)
     found += arrow_faults(rows, spans)
+    found += lacking_arrows(rows, spans)
     if as_device:
         found += launch_faults(spans)
         if not any(row["name"] == "process_labels" and "shown as a device" in row["args"]["labels"]
-                   for row in rows if row["pid"] == 0):
+                   for row in rows if row["pid"] == trace["distributedInfo"]["rank"]):
             found.append("nothing says that the device is none")
     ids = [row["args"]["External id"] for row in spans if row["cat"] in HOST_CATEGORIES]
     if len(set(ids)) != len(ids):
         found.append("two spans have one External id")
     steps = [int(row["name"].split("#")[1]) for row in spans if row["name"].startswith("ProfilerStep#")]
-    if not steps or steps != list(range(steps[0], steps[0] + len(steps))):
+    behind = [later - step for step, later in zip(steps, steps[1:])]
+    if not steps or any(by < 1 for by in behind) or sum(by > 1 for by in behind) != windows - 1:
         found.append(f"steps are {steps}")
     return found

@@ -115,9 +115,49 @@ def check_several_runs(folder):
     by_op = json.loads(run(folder, "compare", "run,run", "run", "--by", "op", "--json").stdout)
     assert by_op["step"]["a"]["steps"] == 8 and by_op["step"]["b"]["steps"] == 4, by_op["step"]
     assert by_op["changed"] == [] and by_op["between"] >= 0.0125, by_op
+    # An error is known where both sides have the row, and is never less than two runs of one program differ by.
+    errors = [row["error"] for row in by_op["rows"] if row["a"]["undisturbed_ms"] > 0 < row["b"]["undisturbed_ms"]]
+    assert errors and all(error >= 0.0125 for error in errors), by_op["rows"]
     refused = run(folder, "compare", "run,plain", "run", code=2).stderr
     assert "have not the same calls" in refused and "one command" in refused, refused
     assert "nowhere" in run(folder, "compare", "run,nowhere", "run", code=6).stderr
+
+
+def check_windows(folder):
+    """Steps that are profiled again and again: what is between them is in no number, and in no row."""
+    words = ["profile", "gpt.onnx", "--data", "text:text.txt", "--seq", "16", "--batch", "4", "--threads", "2",
+             "--steps", "43", "--eval-every", "12", "-q"]
+    run(folder, *words, "--profile", "steps=+3:5,every=18", "--run-dir", "again")
+    facts = json.loads(run(folder, "query", "again", "--json").stdout)
+    by_step = json.loads(run(folder, "query", "again", "--by", "step", "--json").stdout)["steps"]
+    assert [row["step"] for row in by_step] == [3, 4, 5, 21, 22, 23, 39, 40, 41], by_step
+    assert abs(sum(row["ms"] for row in by_step) * 1e6 - facts["total_ns"]) < 1, facts["total_ns"]
+    by_thread = json.loads(run(folder, "query", "again", "--by", "thread", "--json").stdout)
+    for uses in by_thread["threads"]:
+        assert abs(sum(uses.values()) - 1) < 1e-9 and 0 <= uses["unnamed"] < 0.5, uses
+    idle = sum(row["ms"] for row in by_thread["idle"])
+    shares = sum(uses["idle"] for uses in by_thread["threads"])
+    assert abs(idle - shares * by_thread["step_ms"]) < 0.01 * by_thread["step_ms"], (idle, shares)
+    assert 0 < by_thread["critical_path"]["ms"] <= 1.2 * facts["step_ms"], by_thread["critical_path"]
+    for name, flags in (("chrome", ()), ("chrome", ("--as-device",))):
+        run(folder, "export", "again", "--format", name, *flags, "-o", "again.json")
+        text = (folder / "again.json").read_text()
+        found = faults(text, as_device=bool(flags), windows=3)
+        assert not found, "\n".join(found[:20])
+        assert faults(text, as_device=bool(flags)), "steps that are left out are said"
+    assert "evaluation" not in text, "between the windows"
+    run(folder, "export", "again", "--format", "speedscope", "-o", "again.json")
+    scope = json.loads((folder / "again.json").read_text())["profiles"][0]
+    assert sum(scope["weights"]) == facts["total_ns"]
+    run(folder, "report", "again")
+    run(folder, *words, "--profile", "steps=3:5,every=18,repeat=2", "--run-dir", "twice")
+    twice = json.loads(run(folder, "query", "twice", "--by", "step", "--json").stdout)["steps"]
+    assert [row["step"] for row in twice] == [3, 4, 5, 21, 22, 23], twice
+    for wrong in ("steps=3:5,every=2", "steps=3:5,every=", "steps=3:5,every=18,repeat=0", "steps=3:5,repeat=2",
+                  "steps=3:5,every=18,repeat=2,x", "steps=3:5,", "steps=5:3,every=18", "steps=3:5,every=-9",
+                  "steps=3:5,every=18,repeat=9223372036854775807"):
+        refused = run(folder, *words, "--profile", wrong, "--run-dir", "refused", code=2).stderr
+        assert f"--profile is '{wrong}'" in refused and "every=N[,repeat=K]" in refused, refused
 
 
 def check_masked(folder):
@@ -167,6 +207,9 @@ def broken(text):
                                                                         '"External id": 4,')
     yield text.replace('"ProfilerStep#4"', '"ProfilerStep#9"')
     yield text.replace(', "bp": "e"', "", 1)
+    yield text.replace('"cat": "fwdbwd", "name": "fwdbwd"', '"cat": "onnx_node", "name": "onnx_node"')
+    yield re.sub(r'\{"ph": "[sf]"[^\n]*"cat": "onnx_node"[^\n]*\n', "", text)
+    yield re.sub(r'("ph": "f", "id": 1, [^}]*"ts": )', r"\g<1>1", text, count=1)
     yield text.replace("\n],", ",\n],")
     yield text.replace('"name": "thread_name"', '"name": "thread_title"', 1)
     yield text.replace('"allocated": ', '"allocated": NaN, "x": ', 1)
@@ -193,25 +236,37 @@ def check_export(folder, facts):
         assert wrong != text and faults(wrong), f"the validator lets trace {number} pass"
 
 
+def without_rank(text):
+    """Arrows by numbers that other ranks have too."""
+    return re.sub(r'("ph": "[sf]", "id": )(\d+)', lambda m: m[1] + str(int(m[2]) & 0xffffffff), text)
+
+
 def check_ranks(folder):
-    """Traces of two runs, each a rank of a world, keep every rule; also merged into one."""
-    texts = []
+    """Traces of two runs, each a rank of a world, keep every rule; also merged into one, and with their calls
+    as a device's."""
+    texts, devices = [], []
     for rank in (0, 1):
         run(folder, "profile", "gpt.onnx", "--data", "text:text.txt", "--seq", "16", "--batch", "4",
             "--steps", "5", "--profile", "steps=3:5", "--threads", "2", "--seed", str(rank + 1),
             "--run-dir", f"rank-{rank}", "-q")
-        run(folder, "export", f"rank-{rank}", "--format", "chrome", "--rank", str(rank), "--ranks", "2",
-            "-o", f"rank-{rank}.json")
+        for name, flags in (("rank", ()), ("device", ("--as-device",))):
+            run(folder, "export", f"rank-{rank}", "--format", "chrome", *flags, "--rank", str(rank), "--ranks",
+                "2", "-o", f"{name}-{rank}.json")
         texts.append((folder / f"rank-{rank}.json").read_text())
-    found = merged_faults(texts)
+        devices.append((folder / f"device-{rank}.json").read_text())
+    found = merged_faults(texts) + merged_faults(devices, as_device=True)
     assert not found, "\n".join(found[:20])
     wrong = [texts[:1] * 2, texts[::-1], [texts[0], texts[1].replace('"world_size": 2', '"world_size": 3')],
-             [texts[0], texts[1].replace('"pid": 2000', '"pid": 1000')],
-             [texts[0], re.sub(r'("ph": "[sf]", "id": )(\d+)',
-                               lambda m: m[1] + str(int(m[2]) & 0xffffffff), texts[1])],
+             [texts[0], texts[1].replace('"pid": 2000', '"pid": 1000')], [texts[0], without_rank(texts[1])],
              [texts[0], texts[1].replace("ProfilerStep#", "ProfilerStep#1")]]
     for number, both in enumerate(wrong):
         assert merged_faults(both), f"the validator lets both traces {number} pass"
+    first, second = devices
+    one_device = re.sub('"(pid|device|id)": 1,', r'"\1": 0,', second)
+    for number, other in enumerate([second.replace('"pid": 1,', '"pid": 0,'), one_device,
+                                    without_rank(second)]):
+        assert other != second and merged_faults([first, other], as_device=True), \
+            f"the validator lets both traces of devices {number} pass"
 
 
 def main():
@@ -222,6 +277,7 @@ def main():
         check_export(folder, facts)
         check_compare(folder)
         check_several_runs(folder)
+        check_windows(folder)
         check_masked(folder)
         check_damage(folder)
         check_ranks(folder)

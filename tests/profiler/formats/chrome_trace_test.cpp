@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "engine/core/json.h"
 #include "profiler/formats/formats.h"
@@ -53,19 +54,50 @@ TEST_CASE("chrome trace: a loss that is no number has no row") {
   CHECK(rows == 1);
 }
 
+// "s1@1.11 f1@1.35 ": ends of arrows of a category, with their times.
+std::string arrows_of(const Json& trace, const std::string& category) {
+  std::string arrows;
+  for (const Json& row : trace.array_at("traceEvents")) {
+    const std::string kind = row.get<std::string>("ph");
+    if ((kind != "s" && kind != "f") || row.get<std::string>("cat") != category) continue;
+    arrows += kind + std::to_string(row.get<int>("id")) + "@" + row.at("ts").dump() + " ";
+  }
+  return arrows;
+}
+
 TEST_CASE("chrome trace: arrows lead from a forward call to the calls of its gradient") {
   PlanRecord plan = small_plan();
   plan.nodes[0].serial = 11;
   plan.nodes[3].backward_of = 11;
   const EventBytes bytes(small_events());
   const Json trace = Json::parse(text_of(bytes.view(), plan, "run"));
-  std::string arrows;
-  for (const Json& row : trace.array_at("traceEvents")) {
-    const std::string kind = row.get<std::string>("ph");
-    if (kind != "s" && kind != "f") continue;
-    arrows += kind + std::to_string(row.get<int>("id")) + "@" + row.at("ts").dump() + " ";
+  CHECK(arrows_of(trace, "fwdbwd") == "s1@1.11 f1@1.35 s2@2.12 f2@2.43 ");
+}
+
+// Call 2, a batch tile on the other thread, begins before call 1 of the same node.
+TEST_CASE("chrome trace: arrows lead from a node's first call in a micro-step to its others") {
+  const PlanRecord plan = small_plan();
+  std::vector<Event> events = small_events();
+  std::erase_if(events, [](const Event& event) { return event.begin_ns >= 3000; });
+  const EventBytes bytes(events);
+  const Json trace = Json::parse(text_of(bytes.view(), plan, "run"));
+  CHECK(arrows_of(trace, "onnx_node") ==
+        "s1@1.215 f1@1.22 s2@1.11 f2@1.35 s3@2.33 f3@2.33 s4@2.12 f4@2.43 ");
+}
+
+TEST_CASE(
+    "chrome trace: a kernel of a CPU has no name that readers take for a copy or collective") {
+  for (const std::string name : {"nccl_like", "Memcpy rows", "Memset"}) {
+    PlanRecord plan = plan_of({{"a", "MatMul", "a", PlanPhase::kForward, 1}});
+    plan.calls[0].kernel = plan.texts.id(name);
+    const EventBytes bytes({span_of(EventKind::kCall, 0, 10, 20)});
+    const EventView events = bytes.view();
+    std::string text;
+    format_named("chrome")->write(
+        {.events = &events, .plan = view_of(plan), .name = "run", .as_device = true},
+        [&text](std::string_view piece) { text += piece; });
+    CHECK(text.find("\"cat\": \"kernel\", \"name\": \"kernel " + name + "\"") != std::string::npos);
   }
-  CHECK(arrows == "s1@1.11 f1@1.35 s2@2.12 f2@2.43 ");
 }
 
 }  // namespace
