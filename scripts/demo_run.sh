@@ -47,7 +47,9 @@ echo "demo: $(wc -c <"$folder/text.txt") bytes of text, $vocabulary different ch
 
 "$trainscope" model gpt2 --layers 4 --heads 4 --embedding 128 --context 64 --no-bias \
   --vocab "$vocabulary" --seed 1 -o "$folder/model.onnx"
-"$trainscope" train "$folder/model.onnx" --data "text:$folder/text.txt" --batch 12 --seq 64 \
+echo "demo: some seconds for what this machine reaches, which ops are held against"
+"$trainscope" doctor --roofs --out "$folder/machine.json" >/dev/null
+"$trainscope" train "$folder/model.onnx" --machine "$folder/machine.json" --data "text:$folder/text.txt" --batch 12 --seq 64 \
   --steps "$steps" --lr 1e-3 --schedule cosine --warmup 100 --min-lr 1e-4 --betas 0.9,0.99 \
   --weight-decay 0.1 --decay matrices --clip 1.0 --seed 1 --time-limit "$time_limit" --run-dir "$folder/run" \
   --profile steps=101:130
@@ -67,6 +69,7 @@ echo "demo: look at it by  build/release/bin/trainscope inspect $folder/run"
 [[ -z "$advice" ]] || echo "demo: $advice"
 echo "demo: its report     $folder/run/report.html   (any browser: curves, time, memory, stages)"
 echo "demo: its profile by build/release/bin/trainscope query $folder/run --by node   (docs/profiling.md)"
+echo "demo: why and how by build/release/bin/trainscope advise $folder/run"
 if [[ -x build/release/bin/trainscope-window ]]; then
   echo "demo: its window by  build/release/bin/trainscope gui $folder/run   (docs/gui.md)"
 fi

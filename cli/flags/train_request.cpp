@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/cuda_driver.h"
 #include "cli/data/data_fields.h"
@@ -93,28 +95,48 @@ std::optional<EarlyStop> early_stop(const Settings& settings) {
   return EarlyStop{.patience = *patience, .least_gain = *gain};
 }
 
-// "steps=FROM:TO", with a plus before FROM counted from where the session begins.
+// "KEY=NUMBER"; 0: it is not that.
+std::int64_t keyed_count(std::string_view text, std::string_view key) {
+  if (!text.starts_with(key)) return 0;
+  return std::max<std::int64_t>(0, parse_int(text.substr(key.size())).value_or(0));
+}
+
+// "steps=FROM:TO[,every=N[,repeat=K]]", with a plus before FROM counted from where the session
+// begins.
 std::optional<ProfileSteps> profile_steps(const Settings& settings) {
   if (!settings.has("profile")) return std::nullopt;
   const std::string& text = settings.text("profile");
   static constexpr std::string_view kKey = "steps=";
-  std::string_view rest = text;
+  static constexpr std::int64_t kMostSteps = std::int64_t{1} << 48;  // no sum of two overflows
+  const std::vector<std::string_view> pieces = split(text, ',');
+  std::string_view range = pieces[0];
   ProfileSteps steps;
-  if (rest.starts_with(kKey)) {
-    rest.remove_prefix(kKey.size());
-    steps.of_session = rest.starts_with('+');
-    if (steps.of_session) rest.remove_prefix(1);
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    const auto from = parse_int(rest.substr(0, colon));
-    const auto to = parse_int(rest.substr(std::min(colon + 1, rest.size())));
-    steps.from = from.value_or(0);
-    steps.to = to.value_or(0);
+  bool is_known = range.starts_with(kKey) && pieces.size() <= 3;
+  if (is_known) {
+    range.remove_prefix(kKey.size());
+    steps.of_session = range.starts_with('+');
+    if (steps.of_session) range.remove_prefix(1);
+    const std::size_t colon = std::min(range.find(':'), range.size());
+    steps.from = parse_int(range.substr(0, colon)).value_or(0);
+    steps.to = parse_int(range.substr(std::min(colon + 1, range.size()))).value_or(0);
+    is_known = steps.from >= 1 && steps.from <= steps.to;
   }
-  if (steps.from >= 1 && steps.from <= steps.to && rest.size() < text.size()) return steps;
+  if (is_known && pieces.size() > 1) {
+    steps.every = keyed_count(pieces[1], "every=");
+    is_known = steps.every > steps.to - steps.from;
+  }
+  if (is_known && pieces.size() > 2) {
+    steps.repeat = keyed_count(pieces[2], "repeat=");
+    is_known = steps.repeat >= 1 && steps.repeat <= kMostSteps / steps.every;
+  }
+  if (is_known && steps.to <= kMostSteps) return steps;
   throw Error(ErrorCode::kUsage,
-              fmt::format("--profile is '{}': expected steps=FROM:TO, two steps from 1 on",
+              fmt::format("--profile is '{}': expected steps=FROM:TO, two steps from 1 on, or "
+                          "steps=FROM:TO,every=N[,repeat=K] with N of TO - FROM + 1 at least",
                           printable(text)))
-      .hint("--profile steps=6:25 leaves out five steps that warm up, and profiles twenty");
+      .hint(
+          "--profile steps=6:25 leaves out five steps that warm up, and profiles twenty; with "
+          ",every=100 again steps 106:125, 206:225 and so on");
 }
 
 // "1,5,100".
@@ -248,6 +270,9 @@ TrainRequest train_request(const Invocation& invocation) {
   request.deadline = end;
   request.session_steps = settings.find_integer("session-steps");
   request.profile = profile_steps(settings);
+  if (request.profile) {
+    request.profile->level = static_cast<TraceLevel>(settings.integer("trace-level"));
+  }
   request.numerics = numerics_request(settings);
   request.notes = notes_of(invocation, request.compile, sizes);
   return request;

@@ -23,8 +23,8 @@ Command profile_command() {
   command.name = "profile";
   command.summary = "Train as `train` does, and record where the time of its steps goes.";
   command.examples = {"trainscope profile model.onnx --data synthetic --run-dir runs/profiled",
-                      "trainscope profile model.onnx --data synthetic --steps 60 --profile "
-                      "steps=51:60"};
+                      "trainscope profile model.onnx --data synthetic --steps 75 --profile "
+                      "steps=+6:25,every=25"};
   command.table = "train";
   command.essential.emplace_back("profile");
   set_fallback(command, "profile", kSteps);

@@ -1,9 +1,13 @@
 // query: where the time of a run's profiled steps went, as a table, JSON or CSV.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
@@ -13,6 +17,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/buffer_overlaps.h"
 #include "profiler/analysis/counter_ranges.h"
 #include "profiler/analysis/profile.h"
 #include "profiler/analysis/roof.h"
@@ -22,6 +27,9 @@ namespace {
 
 using profiler::Breakdown;
 using profiler::BreakdownRow;
+
+constexpr std::size_t kShownOverlaps = 8;
+constexpr std::size_t kMostOverlapBytes = 600;  // of a line
 
 constexpr Flag kQueryFlags[] = {
     {.name = "by",
@@ -105,8 +113,19 @@ Json roofs_json(const profiler::Profile& profile, const std::optional<Machine>& 
   return roofs;
 }
 
+// Work of a device that met in bytes which the plan gives to one call after the other.
+std::vector<std::string> overlap_texts(const profiler::Profile& profile) {
+  std::vector<std::string> texts;
+  const PlanView plan = profile.plan();
+  for (const profiler::BufferOverlap& each : profiler::buffer_overlaps(profile.events(), plan)) {
+    texts.push_back(printable(profiler::text_of(each, plan), kMostOverlapBytes));
+  }
+  return texts;
+}
+
 Json facts_of(const Breakdown& table, const profiler::Profile& profile,
-              const std::optional<Machine>& machine, const std::string& note) {
+              const std::optional<Machine>& machine, const std::string& note,
+              const std::vector<std::string>& overlaps) {
   Json rows = Json::array();
   std::int64_t shown_ns = 0;
   for (const BreakdownRow& row : table.rows) {
@@ -123,6 +142,7 @@ Json facts_of(const Breakdown& table, const profiler::Profile& profile,
                        {"shown_ms", table.ms(shown_ns)},
                        {"total_ns", table.total_ns},
                        {"note", note},
+                       {"outside_life", Json::list(overlaps)},
                        {"counters", counters_json(profile)},
                        {"roofs", roofs_json(profile, machine)},
                        {"rows", std::move(rows)}});
@@ -135,8 +155,10 @@ std::string cell(double value, int width, int digits) {
 }
 
 std::string text_of(const Breakdown& table, std::size_t all_rows, const std::string& by) {
-  std::string text = fmt::format("{} steps of {:.3f} ms; time is that of the driving thread\n",
-                                 table.steps, table.ms(table.total_ns));
+  std::string text = fmt::format(
+      "{} steps of {:.3f} ms; time is that of {}\n", table.steps, table.ms(table.total_ns),
+      table.is_of_device ? "the device, where it computes nothing of the driving thread"
+                         : "the driving thread");
   text += fmt::format(
       "{:>10} {:>10} {:>7} {:>8} {:>10} {:>10} {:>10} {:>9} {:>8} {:>7} {:>7}  {}\n", "ms",
       "median", "share", "count", "MFLOP", "direct", "MB", "GFLOP/s", "GB/s", "FLOP/B", "roof", by);
@@ -216,6 +238,13 @@ Outcome run_query(const Invocation& invocation) {
   require(!times.steps.empty(), ErrorCode::kUsage, "the profile has no whole step yet");
   std::string note = profile.note();
   if (!note.empty()) invocation.log().warning("{}", note);
+  const std::vector<std::string> overlaps = overlap_texts(profile);
+  for (std::size_t i = 0; i < std::min(kShownOverlaps, overlaps.size()); ++i) {
+    invocation.log().warning("outside of a buffer's life: {}", overlaps[i]);
+  }
+  if (overlaps.size() > kShownOverlaps) {
+    invocation.log().warning("... and {} more: --json has all", overlaps.size() - kShownOverlaps);
+  }
   if (auto other = other_table(settings, expression, profile, times)) return std::move(*other);
   const std::string& by = settings.text("by");
   const std::optional<Machine> machine = machine_of_session(settings, run.manifest());
@@ -232,7 +261,7 @@ Outcome run_query(const Invocation& invocation) {
   if (top && static_cast<std::size_t>(*top) < all_rows) {
     table.rows.resize(static_cast<std::size_t>(*top));
   }
-  return {.facts = facts_of(table, profile, machine, note),
+  return {.facts = facts_of(table, profile, machine, note, overlaps),
           .text = settings.on("csv") ? csv_of(table) : text_of(table, all_rows, by)};
 }
 

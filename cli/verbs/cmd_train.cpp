@@ -99,9 +99,19 @@ constexpr Flag kTrainFlags[] = {
      .fallback = "jsonl,csv",
      .help = "Files of losses and times: jsonl (always), csv, tensorboard"},
     {.name = "profile",
-     .value = "steps=FROM:TO",
+     .value = "steps=FROM:TO[,every=N[,repeat=K]]",
      .help = "Record what these steps do, for `trainscope query`; with steps=+FROM:TO counted from "
-             "where the session begins"},
+             "where the session begins; with every=N again N steps after they began, K times in "
+             "all or to the end"},
+    {.name = "trace-level",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .fallback = "1",
+     .help =
+         "With --profile on a GPU: 1 records its kernels, copies and sets, 2 also what launched "
+         "them and waits, 3 also all calls of the driver and allocations, 0 the host alone",
+     .minimum = 0,
+     .maximum = 3},
     {.name = "record-numerics",
      .type = FlagType::kSwitch,
      .help = "Record statistics, a sketch and a hash of each tensor of some steps, for `trainscope "

@@ -13,7 +13,6 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "kernels/api/back_end.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/roofs/roofs.h"
 #include "kernels/cpu/support/processor.h"
@@ -121,6 +120,16 @@ std::shared_ptr<Communicator> device_channel(const DeviceHandle& device,
   throw Error(ErrorCode::kNoDevice, fmt::format("the ranks' devices cannot be connected, '{}' here",
                                                 device->facts().name))
       .at(printable(made.why_not, kMostReasonBytes));
+}
+
+MadeTracer device_tracer(Device& device) {
+  const std::optional<DeviceName> name = parse(device.facts().name);
+  if (name && name->back_end == "cuda") {
+    MadeTracer made = cuda::make_tracer(device);
+    made.why_not = printable(made.why_not, kMostReasonBytes);
+    return made;
+  }
+  return {.why_not = fmt::format("{} has nothing that records its work", device.facts().name)};
 }
 
 std::vector<std::string> cuda_description(std::string_view name) {

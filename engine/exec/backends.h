@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/api/back_end.h"
 #include "kernels/api/communicator.h"
 #include "kernels/api/device.h"
 #include "kernels/api/machine.h"
@@ -31,6 +32,10 @@ std::vector<std::string> cuda_description(std::string_view name);
 // none.
 std::shared_ptr<Communicator> device_channel(const DeviceHandle& device,
                                              std::shared_ptr<Communicator> hosts);
+
+// What records the device's own work, or why nothing does: of a device whose calls run on threads
+// of the host these tell of them.
+MadeTracer device_tracer(Device& device);
 
 // This machine's processor.
 DeviceHandle cpu_device();

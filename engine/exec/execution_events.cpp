@@ -70,6 +70,7 @@ constexpr ThreadWatch kWatch{
 
 void ExecutionListeners::add(ExecutionEvents& listener) {
   list_.push_back(&listener);
+  want_calls_ = want_calls_ || listener.wants_calls();
   one_at_a_time_ = one_at_a_time_ || listener.one_at_a_time();
   if (!listener.wants_threads()) return;
   watch_ = kWatch;
@@ -78,6 +79,7 @@ void ExecutionListeners::add(ExecutionEvents& listener) {
 
 void ExecutionListeners::remove(ExecutionEvents& listener) {
   std::erase(list_, &listener);
+  want_calls_ = std::ranges::any_of(list_, &ExecutionEvents::wants_calls);
   one_at_a_time_ = std::ranges::any_of(list_, &ExecutionEvents::one_at_a_time);
   if (std::ranges::none_of(list_, &ExecutionEvents::wants_threads)) watch_ = {};
 }

@@ -82,6 +82,9 @@ class ExecutionEvents {
   // what ends a wait of several threads at a time: that is told by thread 0, before they go on.
   virtual void thread_state(int /*thread*/, ThreadState) {}
 
+  // Whether each call is to be told, and so must be given to the device by itself; parts and copies
+  // are told of lists that are replayed, too.
+  virtual bool wants_calls() const { return true; }
   // Whether states are wanted, and what is told of memory: they cost more than the others.
   virtual bool wants_threads() const { return false; }
   virtual bool wants_memory() const { return false; }
@@ -97,6 +100,7 @@ class ExecutionListeners {
   ExecutionListeners& operator=(const ExecutionListeners&) = delete;
 
   bool none() const { return list_.empty(); }
+  bool want_calls() const { return want_calls_; }
 
   template <class F>
   void tell(F f) const {
@@ -114,6 +118,7 @@ class ExecutionListeners {
 
   ThreadWatch watch_;
   std::vector<ExecutionEvents*> list_;
+  bool want_calls_ = false;     // somebody does
   bool one_at_a_time_ = false;  // somebody wants calls so
 };
 

@@ -57,7 +57,8 @@ void Executor::note_used(CallId call) {
 
 void Executor::run_call(CallId id) {
   const ExecutionListeners& listeners = memory_.listeners();
-  if (listeners.none()) [[likely]] {
+  tell_tracer(static_cast<std::uint32_t>(id));
+  if (!listeners.want_calls()) [[likely]] {
     note_used(id);
     calls_.issue(id, listeners);
     return;
@@ -129,6 +130,7 @@ void Executor::run_within(CallId end) {
       cursor_ = next(cursor_);
     }
   }
+  tell_tracer(kOutsideTracedCalls);
 }
 
 void Executor::enter(StepPart part) {
@@ -159,6 +161,7 @@ void Executor::or_abandon(F run) {
     run();
   } catch (...) {
     rewind();
+    tell_tracer(kOutsideTracedCalls);
     if (const auto part = std::exchange(inside_, std::nullopt)) {
       memory_.listeners().tell([&](ExecutionEvents& each) { each.part_failed(*part); });
     }
@@ -190,15 +193,17 @@ std::unique_ptr<CapturedWork> Executor::capture_to(CallId end) {
   return work;
 }
 
-// Once captured, a part is replayed; where somebody listens every call is given by itself.
+// Once captured, a part is replayed; where somebody wants its calls each is given by itself.
 bool Executor::replay(StepPart part, CallId begin, CallId end) {
-  if (!can_replay_ || !memory_.listeners().none() || cursor_ != begin) return false;
+  if (!replays() || cursor_ != begin) return false;
   or_abandon([&] {
+    enter(part);
     std::unique_ptr<CapturedWork>& work = captured_[static_cast<std::size_t>(part)];
     if (work == nullptr) work = capture_to(end);
     check(memory_.device().replay(*work));
+    cursor_ = end;
+    leave();
   });
-  cursor_ = end;
   return true;
 }
 
@@ -260,6 +265,11 @@ void Executor::read_operand(const TensorView& view, std::uint64_t offset,
   CHECK_INVARIANT(offset + bytes.size() <= view.type.bytes());
   copy_and_wait(memory_.device(), bytes.data(), static_cast<const std::byte*>(view.data) + offset,
                 bytes.size());
+}
+
+void Executor::trace(DeviceTracer* tracer) {
+  tracer_ = tracer;
+  for (std::unique_ptr<CapturedWork>& work : captured_) work.reset();
 }
 
 Subscription Executor::listen(ExecutionEvents& listener) {

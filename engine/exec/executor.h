@@ -1,6 +1,7 @@
 // Executor: runs a program's calls over its arenas. Allocates nothing in a step.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +17,7 @@
 #include "engine/exec/program_memory.h"
 #include "engine/exec/trip_store.h"
 #include "engine/plan/program.h"
+#include "kernels/api/device_tracer.h"
 
 namespace trainscope {
 
@@ -98,6 +100,13 @@ class Executor {
   // for other tensors once they are read.
   std::optional<BadTensor> find_bad_tensor();
 
+  // From now on the tracer is told which call the device's work is of; null: nobody is. Lists of
+  // work are captured anew. Outside of steps.
+  void trace(DeviceTracer* tracer);
+  // Whether the device is given steps as lists that it replays, as long as nobody wants their
+  // calls.
+  bool replays() const { return can_replay_ && !memory_.listeners().want_calls(); }
+
   // As long as the subscription is there the listener is told of what this executor does. It begins
   // and ends outside of steps.
   Subscription listen(ExecutionEvents& listener);
@@ -119,6 +128,9 @@ class Executor {
   void run_call(CallId call);
   void run_section(std::size_t section);
   void meet_streams();
+  void tell_tracer(std::uint32_t call) {
+    if (tracer_ != nullptr) tracer_->at_call(call);
+  }
   void note_used(CallId call);
   void rewind();
   void refuse_inside(CallId begin, CallId end) const;
@@ -135,6 +147,7 @@ class Executor {
   std::int64_t used_host_bytes_ = 0;
   bool can_replay_ = false;
   std::unique_ptr<CapturedWork> captured_[2];  // by part
+  DeviceTracer* tracer_ = nullptr;
 
   std::optional<StepPart> inside_;             // the part that has begun and not ended
   std::optional<MemoryEvents> memory_events_;  // where somebody wants them

@@ -1,6 +1,7 @@
 // Spans from events of the run and of its execution; counters from one step to the next.
 #include "engine/run/run_profiler.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <span>
@@ -12,6 +13,13 @@ namespace {
 using profiler::Clock;
 using profiler::EventKind;
 using profiler::Recorder;
+
+constexpr std::uint16_t kFirstDeviceThread = 1;  // of the host's threads there is one then
+constexpr int kDeviceThreads = 2;                // streams: kernels, transfers
+
+// The machine's speed is measured on the thread that drives the steps.
+constexpr Fork kOwnThread = [](int /*tiles*/, const ThreadWatch* /*watch*/, void* context,
+                               void (*body)(void* context, int tile)) { body(context, 0); };
 
 // A reader of a run that goes on sees what is older than this.
 constexpr std::int64_t kLongestUnwrittenNs = 1'000'000'000;
@@ -59,11 +67,12 @@ std::uint32_t id_of(auto id) { return static_cast<std::uint32_t>(id); }
 
 }  // namespace
 
-RunProfiler::Open::Open(int lanes, Fork fork, const FolderEntry& entry)
-    : recorder(lanes),
+RunProfiler::Open::Open(int lanes, int threads, Fork fork, const FolderEntry& entry,
+                        profiler::TickSource clock)
+    : recorder(lanes, Recorder::kLaneEvents, Clock(clock)),
       file(entry),
       writer({.start_unix_ns = unix_ns(),
-              .threads = static_cast<std::uint32_t>(lanes),
+              .threads = static_cast<std::uint32_t>(threads),
               .tick_source = static_cast<std::uint32_t>(recorder.clock().source())},
              [this](std::span<const std::byte> bytes) {
                file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -72,20 +81,32 @@ RunProfiler::Open::Open(int lanes, Fork fork, const FolderEntry& entry)
       written_ns(Clock::monotonic_ns()) {}
 
 RunProfiler::RunProfiler(const ProfileSteps& steps, std::shared_ptr<Executor> executor,
-                         FolderEntry file, std::shared_ptr<Logger> log)
+                         FolderEntry file, std::shared_ptr<Logger> log, profiler::TickSource clock)
     : steps_(steps),
       executor_(std::move(executor)),
       entry_(std::move(file)),
-      log_(std::move(log)) {}
+      log_(std::move(log)),
+      clock_(clock),
+      is_queued_(executor_->memory().device().fork() == nullptr) {}
 
 void RunProfiler::session_begin(const SessionFacts& facts) {
+  session_end_ = facts.to_step;
   if (!steps_.of_session) return;
-  steps_ = {.from = steps_.from + facts.from_step, .to = steps_.to + facts.from_step};
+  steps_.from += facts.from_step;
+  steps_.to += facts.from_step;
 }
 
 void RunProfiler::open() {
-  open_ = std::make_unique<Open>(executor_->program().threads, executor_->memory().device().fork(),
-                                 entry_);
+  const int lanes = is_queued_ ? 1 : executor_->program().threads;
+  open_ = std::make_unique<Open>(lanes, lanes + (trace_ ? kDeviceThreads : 0),
+                                 is_queued_ ? kOwnThread : executor_->memory().device().fork(),
+                                 entry_, clock_);
+  log_->info(
+      "profile: times are of the {}",
+      clock_ == profiler::TickSource::kTimeStampCounter
+          ? "processor's time stamp counter"
+          : "system's monotonic clock, since the processor's time stamp counter does not run "
+            "at one rate or is not there: a span takes twice as long to record");
   if (!open_->hardware.are_open()) {
     log_->info(
         "profile: no counters of the processor here ({}): cycles, instructions and misses "
@@ -94,54 +115,96 @@ void RunProfiler::open() {
   }
 }
 
-void RunProfiler::close() {
+void RunProfiler::listen(std::int64_t step) {
+  in_state_.assign(static_cast<std::size_t>(executor_->program().threads), 0);
+  find_counted_rows();
+  if (!is_queued_ && first_ == 0) bound_.emplace(executor_->shared_program());
+  if (trace_) trace_->begin(kFirstDeviceThread, open_->recorder);
+  listens_ = executor_->listen(*this);
+  if (first_ == 0) first_ = step;
+}
+
+// Between steps, so that all threads but this one are idle.
+void RunProfiler::pause() {
+  for (std::size_t t = 0; t < in_state_.size(); ++t) {
+    thread_state(static_cast<int>(t), ThreadState::kCaller);
+  }
   listens_ = {};
+  if (trace_) write_work(trace_->end());
+  write();
+}
+
+void RunProfiler::close() {
   if (open_ == nullptr) return;
+  if (listens_) pause();
   if (last_ != 0) probe_machine(last_);
+  if (trace_) trace_->count(open_->recorder, id_of(last_));
   write();
   open_->file.sync();
   const std::uint64_t dropped = open_->recorder.dropped();
-  log_->info("profile: steps {} to {}, {} events in {}", first_, last_, open_->events, entry_.name);
+  const bool is_one_window = count_ == last_ - first_ + 1;
+  log_->info("profile: {}steps {} to {}, {} events in {}",
+             is_one_window ? "" : fmt::format("{} of ", count_), first_, last_, open_->events,
+             entry_.name);
   if (dropped > 0) {
     log_->warning("profile: {} events are left out, there was no room for more in a phase",
                   dropped);
   }
+  if (trace_) log_->info("profile: {}", trace_->report());
   open_.reset();
 }
 
 void RunProfiler::begin(EventKind kind, std::int64_t id) {
-  if (open_ != nullptr) open_->recorder.begin(0, kind, static_cast<std::uint32_t>(id));
+  if (listens_) open_->recorder.begin(0, kind, static_cast<std::uint32_t>(id));
 }
 
 void RunProfiler::end() {
-  if (open_ != nullptr) open_->recorder.end(0);
+  if (listens_) open_->recorder.end(0);
 }
 
 void RunProfiler::write() {
   Recorder& recorder = open_->recorder;
   recorder.drain([&](std::span<const profiler::Event> events) {
-    open_->writer.add(events, recorder.dropped());
+    open_->writer.add(events, left_out());
     open_->events += events.size();
   });
+  if (trace_) write_work(trace_->take());
   open_->written_ns = Clock::monotonic_ns();
+}
+
+// Also of the device.
+std::uint64_t RunProfiler::left_out() const {
+  return open_->recorder.dropped() + (trace_ ? trace_->dropped() : 0);
+}
+
+void RunProfiler::write_work(std::vector<profiler::Event> work) {
+  std::span<const profiler::Event> rest = work;
+  while (!rest.empty()) {
+    const auto piece = rest.first(std::min(rest.size(), profiler::kMostChunkEvents));
+    open_->writer.add(piece, left_out());
+    open_->events += piece.size();
+    rest = rest.subspan(piece.size());
+  }
 }
 
 void RunProfiler::write_if_many(std::size_t many) {
   if (open_->recorder.waiting() >= many) write();
 }
 
+// Before the session's first step is captured the device's trace begins to note its calls.
 void RunProfiler::step_begin(std::int64_t step) {
-  if (step > steps_.to) return close();
-  if (step < steps_.from) return;
-  if (open_ == nullptr) open();
-  if (!listens_) {
-    in_state_.assign(static_cast<std::size_t>(executor_->program().threads), 0);
-    find_counted_rows();
-    bound_.emplace(executor_->shared_program());
-    listens_ = executor_->listen(*this);
+  if (is_queued_ && !std::exchange(asked_for_trace_, true)) {
+    trace_ = DeviceTrace::make(steps_.level, executor_, log_);
   }
-  if (first_ == 0) first_ = step;
+  if (step > steps_.last()) return close();
+  if (!steps_.has(step)) {
+    if (listens_) pause();
+    return;
+  }
+  if (open_ == nullptr) open();
+  if (!listens_) listen(step);
   if (Clock::monotonic_ns() - open_->probed_ns > kProbeEveryNs) probe_machine(step);
+  open_->stolen.since_last(Clock::monotonic_ns());
   open_->system = profiler::read_system_counters();
   open_->processor = open_->hardware.read();
   begin(EventKind::kStep, step);
@@ -149,9 +212,9 @@ void RunProfiler::step_begin(std::int64_t step) {
 
 // Between steps: it takes the caches from the one that follows, and that is one of many.
 void RunProfiler::probe_machine(std::int64_t step) {
-  begin(EventKind::kProbe, step);
+  open_->recorder.begin(0, EventKind::kProbe, id_of(step));
   const profiler::MachineSpeed speed = open_->probe.measure();
-  end();
+  open_->recorder.end(0);
   open_->recorder.count(EventKind::kClockSpeed, id_of(step), speed.clock);
   open_->recorder.count(EventKind::kExchangeSpeed, id_of(step), speed.exchange);
   open_->probed_ns = Clock::monotonic_ns();
@@ -195,6 +258,9 @@ void RunProfiler::count_step(const StepRecord& step) {
   count(EventKind::kMajorFaults, now.major_faults - then.major_faults);
   count(EventKind::kVoluntarySwitches, now.voluntary_switches - then.voluntary_switches);
   count(EventKind::kForcedSwitches, now.forced_switches - then.forced_switches);
+  if (const auto stolen = open_->stolen.since_last(Clock::monotonic_ns())) {
+    count(EventKind::kStolenTime, *stolen);
+  }
   const auto processor = open_->hardware.read();
   if (!processor || !open_->processor) return;
   for (std::size_t i = 0; i < processor->size(); ++i) {
@@ -203,12 +269,19 @@ void RunProfiler::count_step(const StepRecord& step) {
 }
 
 void RunProfiler::step_end(const StepRecord& step, std::int64_t /*used_bytes*/) {
+  if (trace_) trace_->note_step(step.step_ms);
   if (!listens_) return;
   if (bound_) count_bound(uncounted_bound_);
   bound_.reset();  // it is the same in every step
+  // The host may be ahead: of the last step all is within it, as of the first one nothing before.
+  const bool is_last = !steps_.has(step.step + 1) || step.step == session_end_;
+  if (trace_ && is_last) trace_->wait();
   end();
   count_step(step);
   last_ = step.step;
+  ++count_;
+  // Early: launches that the library does not tie are seen, and helped, in all steps but one.
+  if (trace_ && step.step == first_) write_work(trace_->take());
   if (Clock::monotonic_ns() - open_->written_ns > kLongestUnwrittenNs) return write();
   write_if_many(Recorder::kLaneEvents / 8);
 }
@@ -225,7 +298,7 @@ void RunProfiler::step_part_begin(StepPart part, const StepPlace& /*at*/) {
 // Between parts of a step all threads but this one are idle.
 void RunProfiler::step_part_end(StepPart /*part*/, const StepPlace& /*at*/) {
   end();
-  if (open_ != nullptr) write_if_many(Recorder::kLaneEvents / 2);
+  if (listens_) write_if_many(Recorder::kLaneEvents / 2);
 }
 
 void RunProfiler::evaluation_begin(std::int64_t step) { begin(EventKind::kEvaluation, step); }
@@ -251,11 +324,14 @@ void RunProfiler::session_failed(const Error& /*error*/) {
 // The session ends: what is open stays out of the profile.
 void RunProfiler::part_failed(StepPart /*part*/) { open_->recorder.forget_open(); }
 
+// Where others want them, calls of a device that computes by itself are told, too: it has its own.
 void RunProfiler::call_begin(const CallEvent& event) {
+  if (is_queued_) return;
   const EventKind kind = event.within == kNoCall ? EventKind::kCall : EventKind::kBodyCall;
   open_->recorder.begin(event.thread, kind, id_of(event.call));
 }
 void RunProfiler::call_end(const CallEvent& event) {
+  if (is_queued_) return;
   open_->recorder.end(event.thread);
   count_rows(event);
 }

@@ -11,6 +11,7 @@
 #include "engine/core/log.h"
 #include "engine/exec/executor.h"
 #include "engine/run/bound_bytes.h"
+#include "engine/run/device_trace.h"
 #include "engine/run/run_events.h"
 #include "engine/run/train_request.h"
 #include "profiler/record/hardware_counters.h"
@@ -22,12 +23,15 @@
 namespace trainscope {
 
 // Before and behind the steps that are profiled it listens to no execution, and there is no
-// recorder. What cannot be written throws kIo.
+// recorder; between them, where they are repeated, it does not listen either. What cannot be
+// written throws kIo. Of a device that computes by itself it does not ask
+// for calls, so that steps are replayed as without a profile: the device's own trace has them.
 class RunProfiler final : public RunEvents, public ExecutionEvents {
  public:
   // `file` is not there yet.
   RunProfiler(const ProfileSteps& steps, std::shared_ptr<Executor> executor, FolderEntry file,
-              std::shared_ptr<Logger> log);
+              std::shared_ptr<Logger> log,
+              profiler::TickSource clock = profiler::best_tick_source());
 
   void session_begin(const SessionFacts& facts) override;
   void step_begin(std::int64_t step) override;
@@ -52,7 +56,8 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   void copy_begin(const CopyEvent& event) override;
   void copy_end(const CopyEvent& event) override;
   void thread_state(int thread, ThreadState state) override;
-  bool wants_threads() const override { return true; }
+  bool wants_calls() const override { return !is_queued_; }
+  bool wants_threads() const override { return !is_queued_; }
   void part_begin(StepPart part) override;
   void memory_bound(std::int64_t time, std::span<const BufferId> buffers) override;
   void memory_freed(std::int64_t time, std::span<const BufferId> buffers) override;
@@ -61,7 +66,8 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
  private:
   // What there is while steps are profiled.
   struct Open {
-    Open(int lanes, Fork fork, const FolderEntry& entry);
+    // `threads` of the profile: those of the host have a lane each.
+    Open(int lanes, int threads, Fork fork, const FolderEntry& entry, profiler::TickSource clock);
 
     profiler::Recorder recorder;
     AppendFile file;
@@ -70,6 +76,7 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
     profiler::MachineProbe probe;
     std::int64_t probed_ns = 0;       // when it measured last; 0: not yet
     profiler::SystemCounters system;  // as the step began
+    profiler::StolenTime stolen;
     std::optional<profiler::HardwareValues> processor;
     std::int64_t written_ns = 0;  // when events were written last
     std::uint64_t events = 0;     // written
@@ -78,6 +85,8 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   void begin(profiler::EventKind kind, std::int64_t id);
   void end();
   void open();
+  void listen(std::int64_t step);
+  void pause();
   void close();
   void find_counted_rows();
   void count_rows(const CallEvent& event);
@@ -86,13 +95,21 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   void probe_machine(std::int64_t step);
   void write();
   void write_if_many(std::size_t many);
+  void write_work(std::vector<profiler::Event> work);
+  std::uint64_t left_out() const;
 
   ProfileSteps steps_;
   std::shared_ptr<Executor> executor_;
   FolderEntry entry_;
   std::shared_ptr<Logger> log_;
-  std::int64_t first_ = 0;  // that it profiled; 0: none yet
+  profiler::TickSource clock_;
+  bool is_queued_;  // calls are not computed by threads of the host
+  bool asked_for_trace_ = false;
+  std::unique_ptr<DeviceTrace> trace_;  // null: there is none
+  std::int64_t session_end_ = 0;        // its last step, if it is not stopped
+  std::int64_t first_ = 0;              // that it profiled; 0: none yet
   std::int64_t last_ = 0;
+  std::int64_t count_ = 0;              // of the steps that it profiled
   std::vector<std::uint8_t> in_state_;  // by thread: whether a span of its state is open
   // By call: how many of its rows count; kNoValue of one that computes all.
   std::vector<ValueId> counted_rows_;

@@ -20,6 +20,7 @@
 #include "engine/train/data.h"
 #include "engine/train/schedule.h"
 #include "kernels/api/communicator.h"
+#include "kernels/api/device_tracer.h"
 
 namespace trainscope {
 
@@ -67,6 +68,14 @@ struct ProfileSteps {
   std::int64_t from = 1;
   std::int64_t to = 1;  // this one too
   bool of_session = false;
+  // As many again so many steps after the last ones began, more than to - from; 0: these alone.
+  std::int64_t every = 0;
+  std::int64_t repeat = 0;  // with `every`: how often in all; 0: until the session ends
+
+  bool has(std::int64_t step) const;
+  std::int64_t last() const;  // none is profiled after it
+  // How much of a device's own work is recorded, where threads of the host do not compute it.
+  TraceLevel level = TraceLevel::kWork;
 };
 
 // Which numbers of a run are recorded, into its folder numerics/.

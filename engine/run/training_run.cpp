@@ -34,15 +34,6 @@ void check_trains(const Compiled& compiled) {
       .hint("leave out --stop-after, or the --disable of a pass that training needs");
 }
 
-// Calls of a device without threads of the host are queued, and end later.
-void check_profile(const TrainRequest& request, const Device& device) {
-  if (!request.profile || device.fork() != nullptr) return;
-  throw Error(ErrorCode::kUsage, fmt::format("a run on {} cannot be profiled yet: its calls end "
-                                             "after the host has gone on",
-                                             device.facts().name))
-      .hint("`bench --op-times FILE` waits for each call; `--device cpu` profiles");
-}
-
 // Whether `file` belongs right into the run's folder, which the session makes.
 bool is_in_folder(const fs::path& file, const fs::path& folder) {
   if (folder.empty()) return false;
@@ -120,7 +111,6 @@ TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events
   compile.watch = watch_;
   session_.emplace(request_.model, std::move(compile));
   check_trains(session_->compiled());
-  check_profile(request_, *session_->compiled().program.device);
   if (request_.numerics) check_values(*request_.numerics, session_->compiled().stages);
   for (const auto& each : request_.execution_events) {
     subscriptions_.push_back(session_->executor().listen(each));

@@ -14,6 +14,9 @@ profiler::RangeTimes range_statistics(const TimelineData& data, const PlanView& 
       sum.add(event);
     }
   }
+  for (const StepSpan& step : data.steps) {
+    sum.add_step(step.step, step.range.begin_ns, step.range.end_ns);
+  }
   return sum.by(by);
 }
 

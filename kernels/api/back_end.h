@@ -8,6 +8,7 @@
 
 #include "kernels/api/communicator.h"
 #include "kernels/api/device.h"
+#include "kernels/api/device_tracer.h"
 
 namespace trainscope {
 
@@ -20,6 +21,12 @@ struct MadeDevice {
 // The channel between the ranks' devices, of which one is this process's, or why there is none.
 struct MadeChannel {
   std::shared_ptr<Communicator> channel;
+  std::string why_not = {};
+};
+
+// What records a device's work, or why nothing does. Lives as long as the process.
+struct MadeTracer {
+  DeviceTracer* tracer = nullptr;
   std::string why_not = {};
 };
 
@@ -38,6 +45,8 @@ struct BackEndLibrary {
   // which stays as long; the caller's to delete. Null where there is none, with the reason.
   Communicator* (*make_channel)(Device& device, Communicator& hosts, char* why,
                                 std::size_t why_bytes) = nullptr;
+  // What records this device's work, never given back; null where nothing does, with the reason.
+  DeviceTracer* (*make_tracer)(Device& device, char* why, std::size_t why_bytes) = nullptr;
 };
 
 inline constexpr const char* kBackEndFunction = "trainscope_back_end";

@@ -219,6 +219,7 @@ Breakdown breakdown(const StepTimes& times, const PlanView& plan, GroupBy by,
                     const BreakdownWishes& wishes) {
   Breakdown table{.steps = static_cast<std::int64_t>(times.steps.size()),
                   .total_ns = times.total_ns,
+                  .is_of_device = times.are_of_device,
                   .run_steps = times.run_steps,
                   .machines = times.machines};
   for (const StepTime& step : times.steps) table.step_ns.push_back(static_cast<double>(step.ns()));

@@ -47,6 +47,7 @@ struct Breakdown {
   std::vector<BreakdownRow> rows = {};
   std::int64_t steps = 0;
   std::int64_t total_ns = 0;                // of the steps, whatever the filter leaves
+  bool is_of_device = false;                // calls ran on a device of its own
   std::vector<double> step_ns = {};         // of each step, as well
   std::vector<std::size_t> run_steps = {};  // as StepTimes has them, and the next
   std::vector<RunMachine> machines = {};

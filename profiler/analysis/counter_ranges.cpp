@@ -11,7 +11,7 @@ std::vector<CounterRange> counter_ranges(const EventView& events) {
   std::map<EventKind, CounterRange> by_kind;
   for (const EventChunk& chunk : events.chunks) {
     for (std::size_t i = 0; i < chunk.size(); ++i) {
-      if (!is_of_step(chunk.kind[i])) continue;
+      if (!is_of_step(chunk.kind[i]) && !is_of_trace(chunk.kind[i])) continue;
       const double value = chunk.event(i).number();
       if (!std::isfinite(value)) continue;
       CounterRange& range = by_kind[chunk.kind[i]];

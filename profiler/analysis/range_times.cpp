@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace trainscope::profiler {
 namespace {
@@ -30,8 +31,16 @@ void RangeSum::add(const Event& event) {
   ++sum.spans;
 }
 
+void RangeSum::add_step(std::uint32_t step, std::int64_t begin_ns, std::int64_t end_ns) {
+  if (last_step_ && last_step_->step + std::uint64_t{1} != step) {
+    const std::int64_t gap_begin = std::max(begin_ns_, last_step_->end_ns);
+    not_profiled_ns_ += std::max<std::int64_t>(0, std::min(end_ns_, begin_ns) - gap_begin);
+  }
+  last_step_ = {.step = step, .end_ns = end_ns};
+}
+
 RangeTimes RangeSum::by(GroupBy by) const {
-  RangeTimes times{.range_ns = end_ns_ - begin_ns_};
+  RangeTimes times{.range_ns = end_ns_ - begin_ns_ - not_profiled_ns_};
   std::unordered_map<std::string, std::size_t> row_of;
   for (std::uint32_t id = 0; id < calls_.size(); ++id) {
     if (calls_[id].spans == 0) continue;
@@ -55,11 +64,16 @@ RangeTimes RangeSum::by(GroupBy by) const {
 RangeTimes range_times(const EventView& events, const PlanView& plan, std::int64_t begin_ns,
                        std::int64_t end_ns, GroupBy by) {
   RangeSum sum(plan, begin_ns, end_ns);
+  std::vector<Event> steps;
   for (const EventChunk& chunk : events.chunks) {
     for (std::size_t i = 0; i < chunk.size(); ++i) {
-      if (chunk.thread[i] == 0 && !is_counter(chunk.kind[i])) sum.add(chunk.event(i));
+      if (chunk.thread[i] != 0 || is_counter(chunk.kind[i])) continue;
+      sum.add(chunk.event(i));
+      if (chunk.kind[i] == EventKind::kStep) steps.push_back(chunk.event(i));
     }
   }
+  std::ranges::sort(steps, {}, &Event::begin_ns);
+  for (const Event& step : steps) sum.add_step(step.id, step.begin_ns, step.end_ns());
   return sum.by(by);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct RangeRow {
 
 struct RangeTimes {
   std::vector<RangeRow> rows = {};  // the longest first, those that take equally long by name
-  std::int64_t range_ns = 0;
+  std::int64_t range_ns = 0;  // without what lies between steps that were not profiled together
   std::int64_t spans_ns = 0;  // of all rows; the rest of the range has no span
 
   double share(const RangeRow& row) const {
@@ -35,6 +36,9 @@ class RangeSum {
 
   // Of the driving thread, in any order. Only calls, copies and waits count, which do not nest.
   void add(const Event& event);
+  // Whole steps, in their order. Between two whose numbers do not follow each other nothing was
+  // profiled.
+  void add_step(std::uint32_t step, std::int64_t begin_ns, std::int64_t end_ns);
   RangeTimes by(GroupBy by) const;
 
  private:
@@ -48,6 +52,12 @@ class RangeSum {
   std::int64_t end_ns_;
   std::vector<Sum> calls_;  // names are looked up once a call
   std::map<EventKind, Sum> others_;
+  struct LastStep {
+    std::uint32_t step = 0;
+    std::int64_t end_ns = 0;
+  };
+  std::optional<LastStep> last_step_ = {};
+  std::int64_t not_profiled_ns_ = 0;  // within the range
 };
 
 RangeTimes range_times(const EventView& events, const PlanView& plan, std::int64_t begin_ns,

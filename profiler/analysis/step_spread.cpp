@@ -52,7 +52,9 @@ class Explainer {
   Explainer(const EventView& events, const PlanView& plan, const StepTimes& times)
       : counters_(counters_of(events)), plan_(plan), times_(times) {
     for (const CountedCause& each : kCounted) usual_[each.kind] = usual(each.kind);
-    usual_[EventKind::kTaskClock] = usual(EventKind::kTaskClock);
+    for (const EventKind kind : {EventKind::kTaskClock, EventKind::kStolenTime}) {
+      usual_[kind] = usual(kind);
+    }
     std::vector<double> all;
     for (const StepTime& step : times.steps) all.push_back(static_cast<double>(step.ns()));
     median_ns_ = median(std::move(all));
@@ -64,6 +66,7 @@ class Explainer {
     const double more = static_cast<double>(step.ns()) - median_ns_;
     for (const CountedCause& each : kCounted) add_counted(step.step, each, found);
     add_stolen(step, more, found);
+    add_not_run(step, more, found);
     add_waits(index, more, found);
     add_call(index, more, found);
     if (found.empty()) found.emplace_back("no counter and no call tells why");
@@ -97,15 +100,25 @@ class Explainer {
                     whole(as_usual));
   }
 
-  // A step that took longer without more processor time: its threads did not run.
+  // The hypervisor's part, where the system counted it: of all processors together.
   void add_stolen(const StepTime& step, double more, std::vector<std::string>& found) const {
+    const double* stolen = counter(step.step, EventKind::kStolenTime);
+    const double as_usual = usual_.at(EventKind::kStolenTime);
+    if (stolen == nullptr || *stolen - as_usual < 0.25 * more) return;
+    found.push_back("the hypervisor gave processors to others for " + microseconds(*stolen) +
+                    ", usually " + microseconds(as_usual));
+  }
+
+  // A step that took longer without more processor time: its threads did not run. Who ran instead
+  // the task clock does not tell.
+  void add_not_run(const StepTime& step, double more, std::vector<std::string>& found) const {
     const double* clock = counter(step.step, EventKind::kTaskClock);
     if (clock == nullptr) return;
     const double worked_more = *clock - usual_.at(EventKind::kTaskClock);
     if (worked_more >= 0.5 * more) return;
     found.push_back("its threads had only " + microseconds(std::max(0.0, worked_more)) +
                     " more of the processor for " + microseconds(more) +
-                    " more of time: others ran, or the hypervisor had it");
+                    " more of time: they did not run");
   }
 
   void add_waits(std::size_t index, double more, std::vector<std::string>& found) const {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "engine/core/error.h"
+#include "profiler/analysis/device_time.h"
 
 namespace trainscope::profiler {
 namespace {
@@ -21,8 +22,8 @@ constexpr std::size_t index_of(OtherTime other) { return static_cast<std::size_t
 class Division {
  public:
   // `most_steps` that the profile may have, so that times take no more room than they need.
-  Division(const PlanView& plan, std::size_t most_steps, StepTimes& into)
-      : plan_(plan), most_steps_(most_steps), into_(into) {
+  Division(const PlanView& plan, const DeviceTime& device, std::size_t most_steps, StepTimes& into)
+      : plan_(plan), device_(device), most_steps_(most_steps), into_(into) {
     into_.calls.resize(plan.calls.size());
   }
 
@@ -32,26 +33,31 @@ class Division {
     if (!is_call && !other) return;
     if (is_call) check_call(event);
     std::int64_t own = static_cast<std::int64_t>(event.value);
+    const std::int64_t of_device = device_.within(event.begin_ns, event.end_ns());
+    std::int64_t own_of_device = of_device;
     std::size_t first = ended_.size();
     while (first > 0 && ended_[first - 1].begin_ns >= event.begin_ns) {
       own -= ended_[--first].ns;
+      own_of_device -= ended_[first].of_device_ns;
     }
     const bool overlaps = first > 0 && ended_[first - 1].end_ns > event.begin_ns;
     require(own >= 0 && !overlaps, ErrorCode::kBadInput,
             "the profile's spans of thread 0 do not nest: a {} begins at {} ns",
             name_of(event.kind), event.begin_ns);
+    own -= own_of_device;
     if (event.kind == EventKind::kStep) return end_step(event, own, first);
     ended_.resize(first);
     ended_.push_back({.begin_ns = event.begin_ns,
                       .end_ns = event.end_ns(),
-                      .ns = static_cast<std::int64_t>(event.value)});
+                      .ns = static_cast<std::int64_t>(event.value),
+                      .of_device_ns = of_device});
     own_.push_back({.call = is_call ? event.id : kNoRow,
                     .other = other.value_or(OtherTime::kUnrecorded),
                     .begin_ns = event.begin_ns,
                     .ns = own});
   }
 
-  // A call on another thread: a batch tile's.
+  // A call on another thread: a batch tile's, or a device's.
   void add_busy(const Event& event) {
     check_call(event);
     const auto after =
@@ -67,6 +73,7 @@ class Division {
     std::int64_t begin_ns;
     std::int64_t end_ns;
     std::int64_t ns;
+    std::int64_t of_device_ns;
   };
   struct Own {
     std::uint32_t call;
@@ -94,20 +101,29 @@ class Division {
         step.other_ns[index_of(part.other)] += part.ns;
         continue;
       }
+      add_time(part.call, index, part.ns);
       CallTime& call = into_.calls[part.call];
-      if (call.ns.size() == 0) call.ns.reserve(most_steps_);
-      call.ns.resize(index + 1);
-      call.ns.add(index, part.ns);
       call.busy_ns += part.ns;
       ++call.runs;
     }
+    device_.each(step.begin_ns, step.end_ns, [&](std::uint32_t call, std::int64_t ns) {
+      if (call < into_.calls.size()) add_time(call, index, ns);
+    });
     into_.steps.push_back(step);
     into_.total_ns += step.ns();
     own_.clear();
     ended_.resize(first);
   }
 
+  void add_time(std::uint32_t id, std::size_t step, std::int64_t ns) {
+    CallTime& call = into_.calls[id];
+    if (call.ns.size() == 0) call.ns.reserve(most_steps_);
+    call.ns.resize(step + 1);
+    call.ns.add(step, ns);
+  }
+
   const PlanView& plan_;
+  const DeviceTime& device_;
   std::size_t most_steps_;
   StepTimes& into_;
   std::vector<Ended> ended_;  // spans whose parent has not ended
@@ -187,7 +203,9 @@ StepTimes step_times(const EventView& events, const PlanView& plan) {
   for (const EventChunk& chunk : events.chunks)
     steps += std::ranges::count(chunk.kind, EventKind::kStep);
   steps = std::min(steps, kMostTimes / std::max<std::size_t>(1, plan.calls.size()));
-  Division division(plan, steps, times);
+  const DeviceTime device(events);
+  times.are_of_device = !device.is_empty();
+  Division division(plan, device, steps, times);
   each_event(events, [&](const EventChunk& chunk, std::size_t i) {
     if (chunk.thread[i] == 0 && !is_counter(chunk.kind[i])) division.add(chunk.event(i));
   });

@@ -2,7 +2,8 @@
 //
 // The steps of the driving thread are divided: each moment belongs to one call, or to a copy, a
 // wait for a batch, a wait for other threads at a tiled section, or to nothing that was recorded.
-// All of them add up to the steps, to the nanosecond.
+// All of them add up to the steps, to the nanosecond. Where a device's own library recorded the
+// calls, a moment at which the device is at one belongs to it, whatever the driving thread is at.
 #pragma once
 
 #include <array>
@@ -37,7 +38,7 @@ struct StepTime {
 };
 
 struct CallTime {
-  StepNs ns;                 // by step: on the driving thread
+  StepNs ns;                 // by step: on the driving thread, or the device
   std::int64_t busy_ns = 0;  // in all steps, on any thread
   std::int64_t runs = 0;     // in all steps
   // The share of its rows that it computed: those that are masked were left out, as the profile
@@ -51,6 +52,7 @@ struct StepTimes {
   std::vector<StepTime> steps;  // whole ones, in their order
   std::vector<CallTime> calls;  // by CallId
   std::int64_t total_ns = 0;    // of all steps
+  bool are_of_device = false;   // calls: the driving thread has none
   // Of several runs behind each other: how many steps each has; empty: they are of one run.
   std::vector<std::size_t> run_steps = {};
   std::vector<RunMachine> machines = {};  // of each run

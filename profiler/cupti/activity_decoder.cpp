@@ -32,6 +32,10 @@ void give(ActivityKind kind, std::span<const std::byte> bytes, ActivitySink& sin
       return sink.synchronization(record_at<SynchronizationRecord>(bytes));
     case ActivityKind::kOverhead:
       return sink.overhead(record_at<OverheadRecord>(bytes));
+    case ActivityKind::kMemory:
+      return sink.memory(record_at<MemoryRecord>(bytes));
+    case ActivityKind::kMemoryPool:
+      return sink.memory_pool(record_at<MemoryPoolRecord>(bytes));
   }
 }
 
@@ -58,6 +62,10 @@ std::size_t record_bytes(ActivityKind kind) {
       return sizeof(SynchronizationRecord);
     case ActivityKind::kOverhead:
       return sizeof(OverheadRecord);
+    case ActivityKind::kMemory:
+      return sizeof(MemoryRecord);
+    case ActivityKind::kMemoryPool:
+      return sizeof(MemoryPoolRecord);
   }
   return 0;
 }

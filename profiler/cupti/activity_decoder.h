@@ -22,6 +22,8 @@ class ActivitySink {
   virtual void external_correlation(const ExternalCorrelationRecord& record) = 0;
   virtual void synchronization(const SynchronizationRecord& record) = 0;
   virtual void overhead(const OverheadRecord& record) = 0;
+  virtual void memory(const MemoryRecord& /*record*/) {}
+  virtual void memory_pool(const MemoryPoolRecord& /*record*/) {}
 };
 
 struct ActivityReading {

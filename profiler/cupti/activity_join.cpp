@@ -5,6 +5,14 @@
 
 namespace trainscope::profiler {
 
+void ActivityJoin::note_graph_node(std::uint64_t node, std::uint32_t call) {
+  if (call == kOutsideCalls) {
+    calls_of_nodes_.try_emplace(node, call);
+  } else {
+    calls_of_nodes_[node] = call;
+  }
+}
+
 void ActivityJoin::note_graph_clone(std::uint64_t original, std::uint64_t clone) {
   const auto found = calls_of_nodes_.find(original);
   if (found == calls_of_nodes_.end()) return;
@@ -61,6 +69,7 @@ void ActivityJoin::graph(const GraphRecord& record) {
 }
 
 void ActivityJoin::external_correlation(const ExternalCorrelationRecord& record) {
+  has_correlations_ = true;
   if (record.external_kind != external_kind_ || record.external >= kNoCall) return;
   calls_[record.correlation] = static_cast<std::uint32_t>(record.external);
 }
@@ -80,7 +89,7 @@ std::uint32_t ActivityJoin::call_of(const DeviceActivity& work) const {
     const auto found = calls->find(work.correlation);
     if (found != calls->end()) return found->second;
   }
-  return kNoCall;
+  return launches_are_tied_ ? kNoCall : kOutsideCalls;
 }
 
 std::vector<DeviceActivity> ActivityJoin::take() {
@@ -88,29 +97,12 @@ std::vector<DeviceActivity> ActivityJoin::take() {
   for (DeviceActivity& work : all) {
     work.call = call_of(work);
     const bool is_whole_graph = work.kind == DeviceActivityKind::kGraph;
-    if (work.call == kNoCall && !is_whole_graph) ++losses_.untied;
+    if (is_whole_graph) continue;
+    ++(work.call == kNoCall ? losses_.untied : work.call == kOutsideCalls ? outside_ : tied_);
   }
   // The driver gives no correlation twice.
   earlier_calls_ = std::exchange(calls_, {});
   std::ranges::stable_sort(all, {}, &DeviceActivity::begin_ns);
-  return all;
-}
-
-std::vector<Event> DeviceEvents::events(const std::vector<DeviceActivity>& work) {
-  std::vector<Event> all;
-  for (const DeviceActivity& one : work) {
-    if (one.call == kNoCall) continue;
-    const auto next = static_cast<std::uint16_t>(first_thread_ + threads_.size());
-    const auto thread = threads_.try_emplace({one.device, one.stream}, next).first->second;
-    all.push_back({.begin_ns = one.begin_ns,
-                   .value = static_cast<std::uint64_t>(one.end_ns - one.begin_ns),
-                   .id = one.call,
-                   .kind = EventKind::kCall,
-                   .thread = thread});
-  }
-  std::ranges::stable_sort(all, [](const Event& a, const Event& b) {
-    return a.thread != b.thread ? a.thread < b.thread : a.end_ns() < b.end_ns();
-  });
   return all;
 }
 

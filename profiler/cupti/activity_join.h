@@ -2,24 +2,23 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "profiler/cupti/activity_decoder.h"
-#include "profiler/record/event.h"
 
 namespace trainscope::profiler {
 
-inline constexpr std::uint32_t kNoCall = 0xFFFFFFFF;
+inline constexpr std::uint32_t kNoCall = 0xFFFFFFFF;        // not known
+inline constexpr std::uint32_t kOutsideCalls = 0xFFFFFFFE;  // what a program does beside its calls
 
 enum class DeviceActivityKind : std::uint8_t { kKernel, kCopy, kSet, kGraph };
 
 struct DeviceActivity {
   DeviceActivityKind kind = DeviceActivityKind::kKernel;
-  std::uint32_t call = kNoCall;  // of the plan
+  std::uint32_t call = kNoCall;  // of the plan, or one of the two above
   std::int64_t begin_ns = 0;     // of the profile's clock
   std::int64_t end_ns = 0;
   std::uint32_t device = 0;
@@ -38,8 +37,9 @@ struct ActivityLosses {
 };
 
 // Takes buffers in any order. An external correlation ties what one API call launches to what the
-// program pushed before it; of a CUDA graph all work has the graph's correlation, so a node is tied
-// by its id, which the program notes as it captures the graph and as the driver clones it.
+// program pushed before it, kOutsideCalls where it is at no call; of a CUDA graph all work has the
+// graph's correlation, so a node is tied by its id, which the program notes as it captures the
+// graph and as the driver clones it.
 class ActivityJoin final : public ActivitySink {
  public:
   // `external_kind`: under which the program pushes calls. `offset_ns`: from the library's clock to
@@ -47,7 +47,13 @@ class ActivityJoin final : public ActivitySink {
   ActivityJoin(std::uint32_t external_kind, std::int64_t offset_ns)
       : external_kind_(external_kind), offset_ns_(offset_ns) {}
 
-  void note_graph_node(std::uint64_t node, std::uint32_t call) { calls_of_nodes_[node] = call; }
+  // As measured last: clocks drift.
+  void set_offset(std::int64_t offset_ns) { offset_ns_ = offset_ns; }
+  // False: the program pushes nothing, since all its calls are in graphs: what is launched by
+  // itself is outside of them.
+  void set_launches_tied(bool tied) { launches_are_tied_ = tied; }
+  // A node that the driver makes as it clones a graph, beside all calls, may be known already.
+  void note_graph_node(std::uint64_t node, std::uint32_t call);
   void note_graph_clone(std::uint64_t original, std::uint64_t clone);
   void note_dropped(std::uint64_t records) { losses_.dropped += records; }
 
@@ -64,7 +70,10 @@ class ActivityJoin final : public ActivitySink {
   // a window have been flushed. Counts what is not tied.
   std::vector<DeviceActivity> take();
   const ActivityLosses& losses() const { return losses_; }
-  std::int64_t overhead_ns() const { return overhead_ns_; }  // that the tracing itself took
+  std::uint64_t tied() const { return tied_; }                 // pieces of work with a call, so far
+  std::uint64_t outside() const { return outside_; }           // of no call, as is known
+  bool has_correlations() const { return has_correlations_; }  // external ones, of any kind
+  std::int64_t overhead_ns() const { return overhead_ns_; }    // that the tracing itself took
 
  private:
   void add(DeviceActivity work, std::uint64_t begin, std::uint64_t end);
@@ -72,28 +81,17 @@ class ActivityJoin final : public ActivitySink {
 
   std::uint32_t external_kind_;
   std::int64_t offset_ns_;
+  bool launches_are_tied_ = true;
+  bool has_correlations_ = false;
   std::vector<DeviceActivity> waiting_;
   // Of correlations since the last take, and since the one before: what still ran then comes later.
   std::unordered_map<std::uint32_t, std::uint32_t> calls_;
   std::unordered_map<std::uint32_t, std::uint32_t> earlier_calls_;
   std::unordered_map<std::uint64_t, std::uint32_t> calls_of_nodes_;
   ActivityLosses losses_;
+  std::uint64_t tied_ = 0;
+  std::uint64_t outside_ = 0;
   std::int64_t overhead_ns_ = 0;
-};
-
-// Work as events of a profile: each stream of each device is a thread, from `first_thread` on, in
-// the order that they come in. Work that is tied to no call is left out.
-class DeviceEvents {
- public:
-  explicit DeviceEvents(std::uint16_t first_thread) : first_thread_(first_thread) {}
-
-  // In the order of their ends, thread by thread.
-  std::vector<Event> events(const std::vector<DeviceActivity>& work);
-  std::uint32_t threads() const { return static_cast<std::uint32_t>(threads_.size()); }
-
- private:
-  std::uint16_t first_thread_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> threads_;  // (device, stream)
 };
 
 }  // namespace trainscope::profiler

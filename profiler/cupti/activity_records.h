@@ -22,7 +22,9 @@ enum class ActivityKind : std::uint32_t {
   kOverhead = 17,
   kSynchronization = 38,
   kExternalCorrelation = 39,
-  kGraph = 51,  // a whole graph's run
+  kMemory = 49,      // an allocation or what frees it; kind 45 is an older form
+  kMemoryPool = 50,  // what becomes of a pool that allocations come from
+  kGraph = 51,       // a whole graph's run
 };
 
 // Times are nanoseconds of one clock; 0: there was no memory for them. Correlation is the number of
@@ -168,9 +170,46 @@ struct GraphRecord {
   std::uint32_t end_context = 0;
 };
 
+struct MemoryRecord {
+  ActivityKind kind = ActivityKind::kMemory;
+  std::uint32_t operation = 0;    // 1 allocation, 2 release
+  std::uint32_t memory_kind = 0;  // 3 device, 2 pinned
+  std::uint32_t correlation = 0;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t time = 0;
+  std::uint64_t program_counter = 0;
+  std::uint32_t process = 0;
+  std::uint32_t device = 0;
+  std::uint32_t context = 0;
+  std::uint32_t stream = 0;
+  const char* name = nullptr;
+  std::uint32_t is_async = 0;
+  std::uint32_t padding = 0;
+  std::array<std::uint64_t, 5> pool = {};
+  const char* source = nullptr;
+};
+
+struct MemoryPoolRecord {
+  ActivityKind kind = ActivityKind::kMemoryPool;
+  std::uint32_t operation = 0;  // 1 made, 2 destroyed, 3 trimmed
+  std::uint32_t pool_type = 0;
+  std::uint32_t correlation = 0;
+  std::uint32_t process = 0;
+  std::uint32_t device = 0;
+  std::uint64_t least_kept_bytes = 0;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t release_threshold = 0;
+  std::uint64_t time = 0;
+  std::uint64_t used_bytes = 0;
+  std::array<std::uint8_t, 8> is_managed = {};
+};
+
 static_assert(sizeof(KernelRecord) == 216 && sizeof(CopyRecord) == 96 && sizeof(SetRecord) == 88);
 static_assert(sizeof(ApiRecord) == 40 && sizeof(ExternalCorrelationRecord) == 24);
 static_assert(sizeof(OverheadRecord) == 56 && sizeof(SynchronizationRecord) == 56);
 static_assert(sizeof(GraphRecord) == 56);
+static_assert(sizeof(MemoryRecord) == 128 && sizeof(MemoryPoolRecord) == 80);
 
 }  // namespace trainscope::profiler

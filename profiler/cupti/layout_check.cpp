@@ -25,6 +25,8 @@ SAME_KIND(kOverhead, CUPTI_ACTIVITY_KIND_OVERHEAD);
 SAME_KIND(kSynchronization, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
 SAME_KIND(kExternalCorrelation, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
 SAME_KIND(kGraph, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+SAME_KIND(kMemory, CUPTI_ACTIVITY_KIND_MEMORY2);
+SAME_KIND(kMemoryPool, CUPTI_ACTIVITY_KIND_MEMORY_POOL);
 
 SAME_SIZE(KernelRecord, CUpti_ActivityKernel10);
 SAME(KernelRecord, registers, CUpti_ActivityKernel10, registersPerThread);
@@ -41,6 +43,8 @@ SAME(KernelRecord, correlation, CUpti_ActivityKernel10, correlationId);
 SAME(KernelRecord, name, CUpti_ActivityKernel10, name);
 SAME(KernelRecord, graph_node, CUpti_ActivityKernel10, graphNodeId);
 SAME(KernelRecord, graph, CUpti_ActivityKernel10, graphId);
+SAME(KernelRecord, queued, CUpti_ActivityKernel10, queued);
+SAME(KernelRecord, submitted, CUpti_ActivityKernel10, submitted);
 
 SAME_SIZE(CopyRecord, CUpti_ActivityMemcpy6);
 SAME(CopyRecord, copy_kind, CUpti_ActivityMemcpy6, copyKind);
@@ -85,6 +89,22 @@ SAME(GraphRecord, correlation, CUpti_ActivityGraphTrace2, correlationId);
 SAME(GraphRecord, begin, CUpti_ActivityGraphTrace2, start);
 SAME(GraphRecord, graph, CUpti_ActivityGraphTrace2, graphId);
 SAME(GraphRecord, stream, CUpti_ActivityGraphTrace2, streamId);
+
+SAME_SIZE(MemoryRecord, CUpti_ActivityMemory4);
+SAME(MemoryRecord, operation, CUpti_ActivityMemory4, memoryOperationType);
+SAME(MemoryRecord, memory_kind, CUpti_ActivityMemory4, memoryKind);
+SAME(MemoryRecord, address, CUpti_ActivityMemory4, address);
+SAME(MemoryRecord, bytes, CUpti_ActivityMemory4, bytes);
+SAME(MemoryRecord, time, CUpti_ActivityMemory4, timestamp);
+SAME(MemoryRecord, pool, CUpti_ActivityMemory4, memoryPoolConfig);
+SAME(MemoryRecord, source, CUpti_ActivityMemory4, source);
+
+SAME_SIZE(MemoryPoolRecord, CUpti_ActivityMemoryPool3);
+SAME(MemoryPoolRecord, operation, CUpti_ActivityMemoryPool3, memoryPoolOperationType);
+SAME(MemoryPoolRecord, address, CUpti_ActivityMemoryPool3, address);
+SAME(MemoryPoolRecord, bytes, CUpti_ActivityMemoryPool3, size);
+SAME(MemoryPoolRecord, time, CUpti_ActivityMemoryPool3, timestamp);
+SAME(MemoryPoolRecord, used_bytes, CUpti_ActivityMemoryPool3, utilizedSize);
 
 #undef SAME
 #undef SAME_SIZE

@@ -66,6 +66,7 @@ class TickMap {
   // At least kLeastSpanNs after the last one; others are left out.
   void add(const ClockPair& pair);
   std::int64_t ns(std::uint64_t ticks) const;
+  std::int64_t first_ns() const { return pairs_.front().ns; }  // of the monotonic clock
   // Whether a pair of now would be taken.
   bool is_due(std::int64_t monotonic_ns) const {
     return monotonic_ns - pairs_.back().ns >= kLeastSpanNs;

@@ -39,6 +39,8 @@ std::string_view name_of(EventKind kind) {
       return "library";
     case EventKind::kProbe:
       return "machine probe";
+    case EventKind::kDeviceWork:
+      return "device work";
     case EventKind::kLoss:
       return "loss";
     case EventKind::kLearningRate:
@@ -71,6 +73,22 @@ std::string_view name_of(EventKind kind) {
       return "exchange speed";
     case EventKind::kBoundBytes:
       return "bound bytes";
+    case EventKind::kTraceLevel:
+      return "trace level";
+    case EventKind::kTiedWork:
+      return "tied work";
+    case EventKind::kOutsideWork:
+      return "work outside of calls";
+    case EventKind::kUntiedWork:
+      return "untied work";
+    case EventKind::kUntimedWork:
+      return "untimed work";
+    case EventKind::kDroppedRecords:
+      return "dropped records";
+    case EventKind::kTraceOverhead:
+      return "trace overhead";
+    case EventKind::kStolenTime:
+      return "stolen time";
   }
   return "unknown";
 }

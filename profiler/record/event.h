@@ -27,6 +27,7 @@ enum class EventKind : std::uint16_t {
   kIdle = 16,        // nobody has given the thread work
   kLibrary = 17,     // a library has the thread for loops of its own
   kProbe = 18,       // how fast the machine is; id: the step after it, or the last one
+  kDeviceWork = 19,  // a kernel, copy or set of a device, within its call; id: the call
 
   kLoss = 256,  // id of this and all that follow up to kBranchMisses: the step
   kLearningRate = 257,
@@ -44,12 +45,27 @@ enum class EventKind : std::uint16_t {
   kClockSpeed = 269,   // of MachineSpeed, as the next; id as kProbe has it
   kExchangeSpeed = 270,
   kBoundBytes = 271,  // of the arena, in the profile's first step; id: a time of the plan
+  // Of a device whose own library records its work, once, behind the last step; id: that step.
+  kTraceLevel = 272,
+  kTiedWork = 273,        // kernels, copies and sets of calls
+  kOutsideWork = 274,     // ... of none: inputs, results, evaluations
+  kUntiedWork = 275,      // ... of which the call is not known
+  kUntimedWork = 276,     // ... without times: left out
+  kDroppedRecords = 277,  // that the library had no memory for
+  kTraceOverhead = 278,   // nanoseconds that the recording took, as the library tells of it
+  // Nanoseconds of all processors that a hypervisor gave to others, since this was counted last or
+  // a tick of the system before the step; id: the step.
+  kStolenTime = 279,
 };
 
 constexpr bool is_counter(EventKind kind) { return static_cast<std::uint16_t>(kind) >= 256; }
-// A counter that is read once after each step, whose number is its id.
+// A counter that is read once after a step, whose number is its id.
 constexpr bool is_of_step(EventKind kind) {
-  return is_counter(kind) && kind <= EventKind::kBranchMisses;
+  return (is_counter(kind) && kind <= EventKind::kBranchMisses) || kind == EventKind::kStolenTime;
+}
+// A counter of what a device's own library recorded.
+constexpr bool is_of_trace(EventKind kind) {
+  return kind >= EventKind::kTraceLevel && kind <= EventKind::kTraceOverhead;
 }
 // "step", "batch wait", "minor faults"; "unknown" for a kind that a later version has.
 std::string_view name_of(EventKind kind);

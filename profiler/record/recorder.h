@@ -27,6 +27,8 @@ class Recorder {
 
   int lanes() const { return static_cast<int>(lanes_.size()); }
   const Clock& clock() const { return clock_; }
+  // The time 0 of events, by the system's monotonic clock.
+  std::int64_t origin_ns() const { return map_.first_ns(); }
 
   // What a lane that there is not begins, ends and counts is left out.
   void begin(int lane, EventKind kind, std::uint32_t id) {

@@ -44,7 +44,8 @@ std::vector<fs::path> subfolders(const fs::path& folder, std::string_view begin)
 }
 
 void add_packages(const fs::path& packages, std::vector<fs::path>& folders) {
-  for (const char* part : {"nvidia/cu13/lib", "nvidia/cudnn/lib", "nvidia/nccl/lib"}) {
+  for (const char* part :
+       {"nvidia/cu13/lib", "nvidia/cudnn/lib", "nvidia/nccl/lib", "nvidia/cuda_cupti/lib"}) {
     folders.push_back(packages / part);
   }
 }

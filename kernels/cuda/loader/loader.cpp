@@ -15,7 +15,9 @@ namespace {
 constexpr const char* kPlugIn = "libtrainscope_cuda.so";
 // Of NVIDIA. What a library needs is before it.
 constexpr std::array kNeeded = {"libcudart.so.13", "libcublasLt.so.13"};
+constexpr const char* kCudnn = "libcudnn.so.9";  // may be missing
 constexpr const char* kNccl = "libnccl.so.2";
+constexpr const char* kCupti = "libcupti.so.13";
 
 // By its path where a folder has it, else by its name; null with the reason in `why`.
 void* open_library(const std::vector<std::filesystem::path>& folders, const char* file,
@@ -56,6 +58,7 @@ LoadedBackEnd load(const std::vector<std::filesystem::path>& folders) {
     loaded.why_not = "a library of CUDA is missing: " + why;
     return loaded;
   }
+  (void)open_library(folders, kCudnn, loaded.files, why);
   void* plug_in = open_library(folders, kPlugIn, loaded.files, why);
   if (plug_in == nullptr) {
     loaded.why_not = "the CUDA back end cannot be loaded: " + why;
@@ -99,6 +102,19 @@ MadeChannel make_channel(Device& device, std::shared_ptr<Communicator> hosts) {
   if (made == nullptr) return {.channel = nullptr, .why_not = why.data()};
   // Ends before the hosts' channel, which it uses.
   return {.channel = {made, [hosts = std::move(hosts)](Communicator* channel) { delete channel; }}};
+}
+
+// As with NCCL: opened when a run is profiled.
+MadeTracer make_tracer(Device& device) {
+  std::vector<LoadedLibrary> files;
+  std::string why_not;
+  if (open_library(library_folders(places_of_this_process()), kCupti, files, why_not) == nullptr) {
+    return {.tracer = nullptr, .why_not = "CUPTI cannot be loaded: " + why_not};
+  }
+  std::array<char, 1024> why = {};
+  DeviceTracer* tracer = loaded_back_end().library->make_tracer(device, why.data(), why.size());
+  if (tracer == nullptr) return {.tracer = nullptr, .why_not = why.data()};
+  return {.tracer = tracer};
 }
 
 std::string describe(const Device& device) {

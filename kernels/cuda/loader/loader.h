@@ -31,6 +31,8 @@ const LoadedBackEnd& loaded_back_end();
 MadeDevice make_device(int number);
 // NCCL between a device of make_device() and those of the other ranks, one a rank.
 MadeChannel make_channel(Device& device, std::shared_ptr<Communicator> hosts);
+// CUPTI for a device of make_device(), or why its work cannot be recorded.
+MadeTracer make_tracer(Device& device);
 // What a device of make_device() is and runs with, a line each.
 std::string describe(const Device& device);
 

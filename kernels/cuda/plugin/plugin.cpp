@@ -9,8 +9,14 @@
 #include "kernels/cuda/device/cuda_device.h"
 #include "kernels/cuda/gemm/cublas_lt.h"
 #include "kernels/cuda/plugin/cuda_kernels.h"
+#ifdef TRAINSCOPE_HAS_CUDNN
+#include "kernels/cuda/cudnn/cudnn.h"
+#endif
 #ifdef TRAINSCOPE_HAS_NCCL
 #include "kernels/cuda/ranks/nccl_ranks.h"
+#endif
+#ifdef TRAINSCOPE_HAS_CUPTI
+#include "kernels/cuda/trace/cupti_tracer.h"
 #endif
 
 namespace trainscope::cuda {
@@ -73,14 +79,44 @@ Communicator* make_channel(Device& device, Communicator& hosts, char* why,
   return nullptr;
 }
 
-void describe(const Device& device, char* text, std::size_t bytes) noexcept {
-  write_text(static_cast<const CudaDevice&>(device).description() + "\ncuBLASLt " +
-                 cublas_lt().version_text(),
-             text, bytes);
+// Null, with the reason, where there is no tracer.
+DeviceTracer* tracer_of(Device& device, std::string* why_not) {
+#ifdef TRAINSCOPE_HAS_CUPTI
+  const DeviceStatus selected = static_cast<CudaDevice&>(device).select();
+  *why_not = selected.message;
+  return selected.done() ? CuptiTracer::get(why_not) : nullptr;
+#else
+  (void)device;
+  *why_not = "this build of the CUDA back end has no CUPTI";
+  return nullptr;
+#endif
 }
 
-constexpr BackEndLibrary kLibrary{
-    .make_device = make_device, .describe = describe, .make_channel = make_channel};
+DeviceTracer* make_tracer(Device& device, char* why, std::size_t why_bytes) noexcept {
+  std::string why_not;
+  try {
+    if (DeviceTracer* tracer = tracer_of(device, &why_not); tracer != nullptr) return tracer;
+  } catch (const std::exception& error) {
+    why_not = error.what();
+  }
+  write_text(why_not, why, why_bytes);
+  return nullptr;
+}
+
+void describe(const Device& device, char* text, std::size_t bytes) noexcept {
+  std::string lines = static_cast<const CudaDevice&>(device).description() + "\ncuBLASLt " +
+                      cublas_lt().version_text();
+#ifdef TRAINSCOPE_HAS_CUDNN
+  (void)static_cast<const CudaDevice&>(device).select();
+  lines += "\n" + cudnn_description();
+#endif
+  write_text(lines, text, bytes);
+}
+
+constexpr BackEndLibrary kLibrary{.make_device = make_device,
+                                  .describe = describe,
+                                  .make_channel = make_channel,
+                                  .make_tracer = make_tracer};
 
 }  // namespace
 }  // namespace trainscope::cuda

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/cuda/simulated/kernel_arguments.h"
 #include "tests/cuda/simulated/kernel_runner.h"
 #include "tests/cuda/simulated/runtime.h"
 
@@ -76,34 +77,6 @@ bool is_stream(cudaStream_t stream) {
 }
 Event& event_of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
 
-// Arguments as they were when the kernel was launched.
-class Arguments {
- public:
-  Arguments(std::span<const std::size_t> bytes, void** values) {
-    std::size_t total = 0;
-    for (const std::size_t size : bytes) total += padded(size);
-    bytes_.resize(total);
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      std::memcpy(bytes_.data() + at, values[i], bytes[i]);
-      offsets_.push_back(at);
-      at += padded(bytes[i]);
-    }
-  }
-  std::vector<void*> addresses() {
-    std::vector<void*> found;
-    for (const std::size_t offset : offsets_) found.push_back(bytes_.data() + offset);
-    found.push_back(nullptr);
-    return found;
-  }
-
- private:
-  static std::size_t padded(std::size_t size) { return (size + 15) / 16 * 16; }
-
-  std::vector<std::byte> bytes_;
-  std::vector<std::size_t> offsets_;
-};
-
 cudaError_t launch(const void* kernel, dim3 blocks, dim3 threads, void** values,
                    std::size_t shared_bytes, cudaStream_t stream) {
   const auto found = functions().find(kernel);
@@ -126,10 +99,32 @@ cudaError_t launch(const void* kernel, dim3 blocks, dim3 threads, void** values,
                           .threads = {threads.x, threads.y, threads.z},
                           .shared_bytes = shared_bytes};
   const auto arguments = std::make_shared<Arguments>(runnable->argument_bytes(), values);
-  runtime().add(stream, [=] {
-    runnable->run(sizes, arguments->addresses().data(), runtime().memory.blocks());
-  });
+  runtime().add(
+      stream,
+      [=] { runnable->run(sizes, arguments->addresses().data(), runtime().memory.blocks()); },
+      {.kind = CallKind::kKernel,
+       .name = function.name,
+       .blocks = {blocks.x, blocks.y, blocks.z},
+       .threads = {threads.x, threads.y, threads.z}});
   return cudaSuccess;
+}
+
+WorkFacts facts_of_copy(const void* to, const void* from, std::size_t bytes) {
+  const Memory& memory = runtime().memory;
+  const bool to_device = memory.kind_of(to) == MemoryKind::kDevice;
+  const bool from_device = memory.kind_of(from) == MemoryKind::kDevice;
+  const int kind = to_device ? (from_device ? 8 : 1) : (from_device ? 2 : 9);
+  return {.kind = CallKind::kCopy, .bytes = bytes, .copy_kind = static_cast<std::uint8_t>(kind)};
+}
+
+// The host waits.
+template <typename Wait>
+cudaError_t wait(Wait until) {
+  ++runtime().counts.host_waits;
+  const std::uint64_t begin_ns = runtime_ns();
+  const StreamError error = until();
+  if (runtime().observer != nullptr) runtime().observer->waited(begin_ns, runtime_ns());
+  return error_of(error);
 }
 
 // From pageable memory what is there now is copied, unless it is a graph's; a copy to it waits.
@@ -140,28 +135,38 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t str
     return cudaErrorInvalidValue;
   }
   ++state.counts.copies;
+  const WorkFacts facts = facts_of_copy(to, from, bytes);
   const bool captured = stream_of(stream).capture != nullptr;
   if (!captured && state.memory.kind_of(from) == MemoryKind::kPageable) {
     const auto* begin = static_cast<const std::byte*>(from);
     const auto staged = std::make_shared<std::vector<std::byte>>(begin, begin + bytes);
-    state.add(stream, [=] { std::memmove(to, staged->data(), bytes); });
+    state.add(
+        stream, [=] { std::memmove(to, staged->data(), bytes); }, facts);
   } else {
-    state.add(stream, [=] { std::memmove(to, from, bytes); });
+    state.add(
+        stream, [=] { std::memmove(to, from, bytes); }, facts);
   }
   if (captured || state.memory.kind_of(to) != MemoryKind::kPageable) return cudaSuccess;
-  ++state.counts.host_waits;
-  return error_of(state.streams.drain(stream_of(stream)));
+  return wait([&] { return state.streams.drain(stream_of(stream)); });
 }
 
 cudaError_t allocate(MemoryKind kind, void** block, std::size_t bytes) {
   ++runtime().counts.allocations;
   *block = runtime().memory.allocate(kind, bytes);
-  return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+  if (*block == nullptr) return cudaErrorMemoryAllocation;
+  if (runtime().observer != nullptr) {
+    runtime().observer->allocated(reinterpret_cast<std::uintptr_t>(*block), bytes, false);
+  }
+  return cudaSuccess;
 }
 
 cudaError_t release(MemoryKind kind, void* block) {
-  if (block == nullptr || runtime().memory.release(kind, block)) return cudaSuccess;
-  return cudaErrorInvalidValue;
+  if (block == nullptr) return cudaSuccess;
+  if (!runtime().memory.release(kind, block)) return cudaErrorInvalidValue;
+  if (runtime().observer != nullptr) {
+    runtime().observer->allocated(reinterpret_cast<std::uintptr_t>(block), 0, true);
+  }
+  return cudaSuccess;
 }
 
 }  // namespace
@@ -284,7 +289,8 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
                     runtime().memory.kind_of(to) != MemoryKind::kPageable;
   if (!well) return told(cudaErrorInvalidValue);
   ++runtime().counts.fills;
-  runtime().add(stream, [=] { std::memset(to, value, bytes); });
+  runtime().add(stream, [=] { std::memset(to, value, bytes); },
+                {.kind = CallKind::kSet, .bytes = bytes});
   return cudaSuccess;
 }
 
@@ -301,8 +307,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (!is_stream(stream)) return told(cudaErrorInvalidResourceHandle);
-  ++runtime().counts.host_waits;
-  return told(error_of(runtime().streams.drain(stream_of(stream))));
+  return told(wait([&] { return runtime().streams.drain(stream_of(stream)); }));
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (!is_stream(stream)) return told(cudaErrorInvalidResourceHandle);
@@ -324,11 +329,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  ++runtime().counts.host_waits;
   const std::shared_ptr<Moment> moment = event_of(event).moment;
-  if (moment == nullptr) return cudaSuccess;
-  if (moment->capture != nullptr) return told(cudaErrorCapturedEvent);
-  return told(error_of(runtime().streams.finish(*moment)));
+  if (moment != nullptr && moment->capture != nullptr) return told(cudaErrorCapturedEvent);
+  return told(wait(
+      [&] { return moment == nullptr ? StreamError::kNone : runtime().streams.finish(*moment); }));
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   const std::shared_ptr<Moment> first = event_of(begin).moment;
@@ -342,7 +346,11 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 // --- Graphs --------------------------------------------------------------------------------------
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (!is_stream(stream)) return told(cudaErrorInvalidResourceHandle);
-  return told(error_of(runtime().streams.begin_capture(stream_of(stream))));
+  const StreamError error = runtime().streams.begin_capture(stream_of(stream));
+  if (error == StreamError::kNone) {
+    stream_of(stream).capture->graph->number = runtime().next_graph();
+  }
+  return told(error_of(error));
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = nullptr;
@@ -355,7 +363,17 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long) {
-  *ready = reinterpret_cast<cudaGraphExec_t>(new ReadyGraph(*reinterpret_cast<ReadyGraph*>(graph)));
+  const Graph& original = *reinterpret_cast<ReadyGraph*>(graph)->graph;
+  const auto clone = std::make_shared<Graph>(original);
+  clone->number = runtime().next_graph();
+  for (std::size_t node = 0; node < clone->nodes.size(); ++node) {
+    RuntimeObserver* observer = runtime().observer;
+    if (observer == nullptr) break;
+    const std::uint64_t made = node_number(clone->number, node);
+    observer->node_created(made);  // so does CUDA
+    observer->node_cloned(node_number(original.number, node), made);
+  }
+  *ready = reinterpret_cast<cudaGraphExec_t>(new ReadyGraph{clone});
   return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
@@ -369,8 +387,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready) {
 cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream) {
   if (!is_stream(stream)) return told(cudaErrorInvalidResourceHandle);
   ++runtime().counts.graph_launches;
-  const std::shared_ptr<const Graph> graph = reinterpret_cast<ReadyGraph*>(ready)->graph;
-  runtime().add(stream, [graph] { runtime().streams.run(*graph); });
+  runtime().add_graph(stream, reinterpret_cast<ReadyGraph*>(ready)->graph);
   return cudaSuccess;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <utility>
 
 namespace trainscope::simulated {
@@ -15,6 +16,16 @@ std::uint64_t number_of(const char* variable) {
 }
 
 }  // namespace
+
+std::uint64_t runtime_ns() {
+  static std::uint64_t last = 0;
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const std::uint64_t ns = std::uint64_t{1'000'000'000} * static_cast<std::uint64_t>(now.tv_sec) +
+                           static_cast<std::uint64_t>(now.tv_nsec);
+  last = ns > last ? ns : last + 1;
+  return last;
+}
 
 Runtime::Runtime() : seed(number_of("TRAINSCOPE_SIMULATED_SEED")), streams(seed) {}
 
@@ -39,11 +50,44 @@ Runtime::~Runtime() {
   std::fclose(file);
 }
 
-void Runtime::add(cudaStream_t stream, Work work) {
-  streams.add(*reinterpret_cast<Stream*>(stream), [this, work = std::move(work)] {
+std::uint32_t Runtime::call(const WorkFacts& facts, std::uint64_t begin_ns) {
+  const std::uint32_t correlation = ++calls_;
+  if (observer != nullptr) observer->called(facts, correlation, begin_ns, runtime_ns());
+  return correlation;
+}
+
+void Runtime::add(cudaStream_t handle, Work work, const WorkFacts& facts) {
+  const std::uint64_t called_ns = runtime_ns();
+  Stream& stream = *reinterpret_cast<Stream*>(handle);
+  if (stream.capture != nullptr && observer != nullptr) {
+    const Graph& graph = *stream.capture->graph;
+    observer->node_created(node_number(graph.number, graph.nodes.size()));
+  }
+  const std::uint32_t correlation = call(facts, called_ns);
+  streams.add(stream, [this, facts, correlation, number = stream.number, work = std::move(work)] {
     memory.open();
+    const std::uint64_t begin_ns = runtime_ns();
     work();
+    const std::uint64_t end_ns = runtime_ns();
     memory.close();
+    if (observer == nullptr) return;
+    const bool is_node = running_.graph != 0;
+    observer->ran({.facts = facts,
+                   .stream = number,
+                   .correlation = is_node ? running_.correlation : correlation,
+                   .graph = running_.graph,
+                   .node = is_node ? node_number(running_.graph, running_.node) : 0,
+                   .begin_ns = begin_ns,
+                   .end_ns = end_ns});
+  });
+}
+
+void Runtime::add_graph(cudaStream_t stream, std::shared_ptr<const Graph> graph) {
+  const std::uint32_t correlation = call({.kind = CallKind::kGraph}, runtime_ns());
+  streams.add(*reinterpret_cast<Stream*>(stream), [this, correlation, graph = std::move(graph)] {
+    running_ = {.graph = graph->number, .correlation = correlation};
+    streams.run(*graph, [this](std::size_t node) { running_.node = node; });
+    running_ = {};
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "tests/cuda/simulated/memory.h"
@@ -25,6 +26,47 @@ struct Counts {
   std::int64_t allocations = 0;
 };
 
+// A call of the runtime that gives a stream work.
+enum class CallKind : std::uint8_t { kKernel, kCopy, kSet, kGraph };
+struct WorkFacts {
+  CallKind kind = CallKind::kKernel;
+  std::string name = "a kernel of a library";  // mangled
+  unsigned blocks[3] = {1, 1, 1};
+  unsigned threads[3] = {1, 1, 1};
+  std::uint64_t bytes = 0;     // of a copy or set
+  std::uint8_t copy_kind = 0;  // as CUPTI numbers them: 1 to the device, 2 to the host, 8 within
+};
+
+// One piece of work that has run. Nodes of a graph have the correlation of its launch.
+struct RanWork {
+  const WorkFacts& facts;
+  std::uint32_t stream = 0;
+  std::uint32_t correlation = 0;
+  std::uint32_t graph = 0;  // 0: launched by itself
+  std::uint64_t node = 0;
+  std::uint64_t begin_ns = 0;  // of the time of day
+  std::uint64_t end_ns = 0;
+};
+
+// What a tracing library is told of.
+class RuntimeObserver {
+ public:
+  virtual ~RuntimeObserver() = default;
+  virtual void called(const WorkFacts& facts, std::uint32_t correlation, std::uint64_t begin_ns,
+                      std::uint64_t end_ns) = 0;
+  virtual void waited(std::uint64_t begin_ns, std::uint64_t end_ns) = 0;
+  virtual void allocated(std::uint64_t address, std::uint64_t bytes, bool is_release) = 0;
+  virtual void ran(const RanWork& work) = 0;
+  // Nodes by numbers that no other has: the graph's in the upper half.
+  virtual void node_created(std::uint64_t node) = 0;
+  virtual void node_cloned(std::uint64_t original, std::uint64_t clone) = 0;
+};
+constexpr std::uint64_t node_number(std::uint32_t graph, std::size_t node) {
+  return std::uint64_t{graph} << 32 | node;
+}
+// The time of day in nanoseconds, which never stands still.
+std::uint64_t runtime_ns();
+
 // TRAINSCOPE_SIMULATED_SEED: 0, the default, runs all work as late as is allowed; another number
 // tells when and in which order. TRAINSCOPE_SIMULATED_REPORT: a file for the counts, as JSON, when
 // the process ends.
@@ -36,9 +78,25 @@ struct Runtime {
   Memory memory;
   Streams streams;
   Counts counts;
+  RuntimeObserver* observer = nullptr;  // null: nobody traces
 
-  // Queues work of the device.
-  void add(cudaStream_t stream, Work work);
+  // Queues work of the device, for one call.
+  void add(cudaStream_t stream, Work work, const WorkFacts& facts = {});
+  // Queues a graph, for one call.
+  void add_graph(cudaStream_t stream, std::shared_ptr<const Graph> graph);
+  std::uint32_t next_graph() { return ++graphs_; }
+
+ private:
+  std::uint32_t call(const WorkFacts& facts, std::uint64_t begin_ns);
+
+  // Of the graph that runs; 0: none.
+  struct Running {
+    std::uint32_t graph = 0;
+    std::uint32_t correlation = 0;
+    std::size_t node = 0;
+  } running_;
+  std::uint32_t graphs_ = 0;
+  std::uint32_t calls_ = 0;
 };
 // One a process; not for several threads at once.
 Runtime& runtime();

@@ -38,6 +38,7 @@ bool all_lead_to(const Graph& graph, const std::vector<std::size_t>& last) {
 
 Stream* Streams::make() {
   streams_.push_back(std::make_unique<Stream>());
+  streams_.back()->number = ++numbers_;
   return streams_.back().get();
 }
 
@@ -156,7 +157,7 @@ StreamError Streams::end_capture(Stream& stream, std::shared_ptr<Graph>* graph) 
 }
 
 // Without a seed the newest of what is ready runs first.
-void Streams::run(const Graph& graph) {
+void Streams::run(const Graph& graph, const std::function<void(std::size_t)>& begins) {
   std::vector<std::size_t> missing(graph.nodes.size());
   std::vector<std::vector<std::size_t>> followers(graph.nodes.size());
   std::vector<std::size_t> ready;
@@ -169,6 +170,7 @@ void Streams::run(const Graph& graph) {
     if (seed_ != 0) std::swap(ready[random_below(ready.size())], ready.back());
     const std::size_t node = ready.back();
     ready.pop_back();
+    begins(node);
     graph.nodes[node].work();
     for (const std::size_t next : followers[node]) {
       if (--missing[next] == 0) ready.push_back(next);

@@ -22,6 +22,7 @@ struct Graph {
     Work work;
     std::vector<std::size_t> after;
   };
+  std::uint32_t number = 0;  // from 1: a graph that is made ready has another one
   std::vector<Node> nodes;
 };
 
@@ -46,6 +47,7 @@ class Stream {
  public:
   std::shared_ptr<Capture> capture;     // null: none goes on
   std::vector<std::size_t> last_nodes;  // of the capture: what comes next is behind them
+  std::uint32_t number = 0;
 
  private:
   friend class Streams;
@@ -86,8 +88,8 @@ class Streams {
 
   StreamError begin_capture(Stream& stream);
   StreamError end_capture(Stream& stream, std::shared_ptr<Graph>* graph);
-  // All of its nodes, in an order that its edges allow.
-  void run(const Graph& graph);
+  // All of its nodes, in an order that its edges allow; `begins` is told of each before.
+  void run(const Graph& graph, const std::function<void(std::size_t node)>& begins);
 
  private:
   // The first item of the queue, and before it what it waits for.
@@ -99,6 +101,7 @@ class Streams {
   const std::uint64_t seed_;
   std::mt19937_64 random_;
   std::vector<std::unique_ptr<Stream>> streams_;
+  std::uint32_t numbers_ = 6;  // of streams: CUDA has some of its own before
 };
 
 }  // namespace trainscope::simulated

@@ -23,6 +23,9 @@ namespace {
 
 // All that happens, a line each.
 struct Lines final : ExecutionEvents {
+  explicit Lines(bool calls = true) : has_calls(calls) {}
+  bool wants_calls() const override { return has_calls; }
+  bool has_calls;
   std::vector<std::string> lines;
   void part_begin(StepPart part) override {
     lines.push_back(part == StepPart::kUpdate ? "update" : "micro-step");
@@ -97,6 +100,66 @@ TEST_CASE("events: copies and calls in the order in which they happen, told to e
   CHECK(first.lines.size() == 10);
   CHECK(second.lines.size() == 16);
   second_listens = {};
+}
+
+struct NotingTracer final : DeviceTracer {
+  std::string text;
+  void at_call(std::uint32_t call) override {
+    text += call == kOutsideTracedCalls ? "- " : fmt::format("{} ", call);
+  }
+  DeviceStatus start(const TraceWishes& /*wishes*/) override { return {}; }
+  DeviceStatus stop() override { return {}; }
+  DeviceStatus take(TraceReader& /*reader*/) override { return {}; }
+  DeviceStatus measure_clock(std::int64_t* /*offset_ns*/) override { return {}; }
+};
+
+TEST_CASE("events: who wants no calls leaves steps to be replayed, and hears of parts and copies") {
+  const auto device = std::make_shared<CopyingDevice>(CopyingOptions{.replays = true});
+  Executor executor(lower(graph(kTwoCalls), device, {}));
+  executor.load_initial();
+  Lines listener(false);
+  Subscription listens = executor.listen(listener);
+  CHECK(executor.replays());
+  const auto step = [&] {
+    executor.write("x", floats({2}, {1, 2}));
+    executor.run_micro_step();
+  };
+  step();
+  step();
+  CHECK(device->replayed() == 2);
+  CHECK(listener.lines ==
+        std::vector<std::string>{"bind 8", "micro-step", "end", "bind 8", "micro-step", "end"});
+  Lines wants_calls;
+  Subscription other = executor.listen(wants_calls);
+  CHECK_FALSE(executor.replays());
+  step();
+  CHECK(device->replayed() == 2);
+  CHECK(listener.lines.size() == 13);  // told of its two calls as well
+  other = {};
+  step();
+  CHECK(device->replayed() == 3);
+}
+
+TEST_CASE("events: a tracer is told of each call as it is captured or given to the device") {
+  const auto device = std::make_shared<CopyingDevice>(CopyingOptions{.replays = true});
+  Executor executor(lower(graph(kTwoCalls), device, {}));
+  executor.load_initial();
+  NotingTracer tracer;
+  const auto step = [&] {
+    tracer.text.clear();
+    executor.write("x", floats({2}, {1, 2}));
+    executor.run_micro_step();
+    return tracer.text;
+  };
+  CHECK(step() == "");
+  executor.trace(&tracer);
+  CHECK(step() == "0 1 - ");  // captured anew
+  CHECK(step() == "");        // replayed
+  Lines wants_calls;
+  Subscription listens = executor.listen(wants_calls);
+  CHECK(step() == "0 1 - ");
+  executor.trace(nullptr);
+  CHECK(step() == "");
 }
 
 TEST_CASE("events: buffers are bound and freed as the plan has them") {

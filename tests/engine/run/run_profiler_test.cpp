@@ -7,11 +7,15 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/bundle/reader.h"
+#include "engine/core/folder.h"
 #include "engine/run/training_run.h"
+#include "engine/session.h"
 #include "profiler/store/event_file.h"
 #include "tests/engine/run/run_tools.h"
 
@@ -123,6 +127,95 @@ TEST_CASE("profile: the steps that were asked for, each with all that it does") 
   }
 }
 
+TEST_CASE("profile: steps again and again, and nothing of what is between them") {
+  const ScratchFolder scratch;
+  TrainRequest request =
+      profiled(scratch.path / "run", 14, {.from = 2, .to = 3, .every = 5, .repeat = 2});
+  request.compile.lower.threads = 2;
+  request.evaluate_every = 5;  // step 5 is between both, 10 behind them
+  RunListeners nobody;
+  train(std::move(request), nobody);
+  const RunReader run = RunReader::open(scratch.path / "run");
+  const std::vector<Event> events = events_of(run.events().value());
+  CHECK(ids_of(events, EventKind::kStep) == std::vector<std::uint32_t>{2, 3, 7, 8});
+  CHECK(ids_of(events, EventKind::kLoss) == std::vector<std::uint32_t>{2, 3, 7, 8});
+  CHECK(only(events, EventKind::kEvaluation).empty());
+  CHECK(only(events, EventKind::kStepPart).size() == 8);
+  CHECK(ids_of(events, EventKind::kProbe).front() == 2);
+  CHECK(ids_of(events, EventKind::kProbe).back() == 8);
+  check_nesting(events);
+  // No span of any thread but for the machine's own measurement reaches into steps 4, 5 and 6; nor
+  // is there a call that no profiled step has.
+  const std::vector<Event> steps = only(events, EventKind::kStep);
+  for (const Event& event : events) {
+    if (is_counter(event.kind) || event.kind == EventKind::kProbe) continue;
+    CHECK((event.end_ns() <= steps[2].begin_ns || event.begin_ns > steps[1].end_ns()));
+    if (event.kind != EventKind::kCall) continue;
+    CHECK(std::ranges::any_of(steps, [&](const Event& step) { return is_inside(event, step); }));
+  }
+  // The bytes that are bound are of the first step alone.
+  for (const Event& bound : only(events, EventKind::kBoundBytes)) {
+    CHECK(bound.begin_ns <= steps[0].end_ns());
+  }
+  // Idle threads are idle to the end of a window, and from the begin of the next one on.
+  for (const std::size_t window : {0, 2}) {
+    const auto idle = [&](std::int64_t ns) {
+      return std::ranges::any_of(events, [&](const Event& event) {
+        return event.thread == 1 && event.begin_ns <= ns && ns <= event.end_ns();
+      });
+    };
+    CHECK(idle(steps[window].begin_ns));
+    CHECK(idle(steps[window + 1].end_ns()));
+  }
+}
+
+TEST_CASE("profile: which steps are of it") {
+  const auto of = [](const ProfileSteps& which) {
+    std::vector<std::int64_t> steps;
+    for (std::int64_t step = 1; step <= 14; ++step) {
+      if (which.has(step)) steps.push_back(step);
+    }
+    return steps;
+  };
+  CHECK(of({.from = 3, .to = 5}) == std::vector<std::int64_t>{3, 4, 5});
+  CHECK(of({.from = 2, .to = 3, .every = 5}) == std::vector<std::int64_t>{2, 3, 7, 8, 12, 13});
+  CHECK(of({.from = 2, .to = 3, .every = 5, .repeat = 2}) == std::vector<std::int64_t>{2, 3, 7, 8});
+  CHECK(ProfileSteps{.from = 2, .to = 3, .every = 5, .repeat = 2}.last() == 8);
+  CHECK(of({.from = 13, .to = 14, .every = 2}) == std::vector<std::int64_t>{13, 14});
+}
+
+TEST_CASE("profile: which clock it has is said, and what another one costs") {
+  const ScratchFolder scratch;
+  const TrainRequest request = points_request(scratch.path / "run", 1);
+  Session session(request.model, request.compile);
+  for (const profiler::TickSource clock :
+       {profiler::TickSource::kTimeStampCounter, profiler::TickSource::kMonotonicClock}) {
+    const bool is_counter = clock == profiler::TickSource::kTimeStampCounter;
+    if (is_counter && profiler::best_tick_source() != clock) continue;  // this machine has none
+    std::string said;
+    const auto log = std::make_shared<Logger>(LogOptions{
+        .stream = nullptr, .sink = [&said](LogLevel /*level*/, std::string_view message) {
+          said += std::string(message) + "\n";
+        }});
+    const std::filesystem::path file = scratch.path / (is_counter ? "counter" : "clock");
+    RunProfiler recording({}, session.shared_executor(), entry_of(file), log, clock);
+    recording.step_begin(1);
+    const std::string_view line =
+        is_counter
+            ? "profile: times are of the processor's time stamp counter\n"
+            : "profile: times are of the system's monotonic clock, since the processor's time "
+              "stamp counter does not run at one rate or is not there: a span takes twice as "
+              "long to record\n";
+    CHECK_MESSAGE(said.find(line) != std::string::npos, said);
+    CHECK(said.find("times are of") == said.rfind("times are of"));
+    recording.step_end({.step = 1}, 0);
+    recording.session_end({});
+    const MappedFile written = MappedFile::open(file);
+    const profiler::EventReading reading = profiler::read_events(written.bytes());
+    CHECK(reading.view.facts.tick_source == static_cast<std::uint32_t>(clock));
+  }
+}
+
 TEST_CASE("profile: the bytes that the first step had bound are those of the plan, time by time") {
   for (const int micro_batches : {1, 3}) {
     CAPTURE(micro_batches);
@@ -152,15 +245,34 @@ TEST_CASE("profile: the bytes that the first step had bound are those of the pla
   }
 }
 
-TEST_CASE("profile: a device that runs calls later is refused, and nothing is written") {
+struct Lines final : RunEvents {
+  std::string all;
+  void log(LogLevel /*level*/, std::string_view message) override {
+    all += message;
+    all += '\n';
+  }
+};
+
+// tests/cuda/trace has a device that something traces.
+TEST_CASE(
+    "profile: of a device that computes by itself, and that nothing traces, the host's part") {
   const ScratchFolder scratch;
-  RunListeners nobody;
-  TrainRequest request = points_request(scratch.path / "run", 3);
-  request.profile = ProfileSteps{};
+  Lines lines;
+  TrainRequest request = profiled(scratch.path / "run", 3, {.from = 2, .to = 3});
   request.compile.device = std::make_shared<CopyingDevice>(
       CopyingOptions{.timing = Timing::kTransfersLate, .threads = false});
-  CHECK_THROWS_WITH_AS(train(request, nobody), doctest::Contains("cannot be profiled yet"), Error);
-  CHECK_FALSE(std::filesystem::exists(scratch.path / "run"));
+  train(request, lines);
+  CHECK(lines.all.find("is not recorded, only what the host does: ") != std::string::npos);
+  CHECK(lines.all.find("has nothing that records its work") != std::string::npos);
+  const std::vector<Event> events =
+      events_of(RunReader::open(scratch.path / "run").events().value());
+  CHECK(ids_of(events, EventKind::kStep) == std::vector<std::uint32_t>{2, 3});
+  CHECK(ids_of(events, EventKind::kStepPart) == std::vector<std::uint32_t>{0, 1, 0, 1});
+  CHECK(only(events, EventKind::kBind).size() >= 4);
+  CHECK(only(events, EventKind::kCall).empty());
+  CHECK(only(events, EventKind::kTraceLevel).empty());
+  CHECK_FALSE(only(events, EventKind::kClockSpeed).empty());
+  check_nesting(events);
 }
 
 TEST_CASE("profile: nothing is there where it was not asked for, or where no such step was made") {
@@ -169,13 +281,7 @@ TEST_CASE("profile: nothing is there where it was not asked for, or where no suc
   train(points_request(scratch.path / "plain", 3), nobody);
   CHECK(!RunReader::open(scratch.path / "plain").events().has_value());
 
-  struct Lines final : RunEvents {
-    std::string all;
-    void log(LogLevel /*level*/, std::string_view message) override {
-      all += message;
-      all += '\n';
-    }
-  } lines;
+  Lines lines;
   train(profiled(scratch.path / "late", 3, {.from = 10, .to = 12}), lines);
   CHECK(!RunReader::open(scratch.path / "late").events().has_value());
   CHECK(lines.all.find("none of the steps 10 to 12") != std::string::npos);

@@ -45,5 +45,27 @@ TEST_CASE("range times: a range may begin and end within spans, and be empty") {
   }
 }
 
+// Step 6 ends at 2000, the next one begins at 2100.
+TEST_CASE("range times: what lies between windows of steps is no part of a range") {
+  const PlanRecord plan = small_plan();
+  for (const std::uint32_t next : {7U, 9U}) {
+    std::vector<Event> events = small_events();
+    for (Event& event : events) {
+      if (event.kind == EventKind::kStep && event.id == 7) event.id = next;
+    }
+    const EventBytes bytes(events);
+    const auto range_ns = [&](std::int64_t begin, std::int64_t end) {
+      return range_times(bytes.view(), view_of(plan), begin, end, GroupBy::kOp).range_ns;
+    };
+    const std::int64_t gap = next == 7 ? 0 : 100;
+    CHECK(range_ns(1000, 2900) == 1900 - gap);
+    CHECK(range_ns(1950, 2050) == 100 - gap / 2);
+    CHECK(range_ns(2020, 2040) == 20 - gap / 5);
+    CHECK(range_ns(1000, 2000) == 1000);
+    CHECK(range_ns(2100, 2900) == 800);
+    CHECK(range_ns(2900, 3000) == 100);
+  }
+}
+
 }  // namespace
 }  // namespace trainscope::profiler::test

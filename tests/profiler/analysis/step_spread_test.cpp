@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
+#include <string>
+#include <vector>
 
 #include "tests/profiler/analysis/profile_tools.h"
 
@@ -57,8 +60,30 @@ TEST_CASE("step spread: an outlier is explained by what its counters have more o
   const std::vector<std::string>& causes = spread.outliers[0].causes;
   REQUIRE(causes.size() == 3);
   CHECK(causes[0] == "others took the processor from its threads 7 times, usually 0");
-  CHECK(causes[1].starts_with("its threads had only 10.0 us more of the processor for 600.0 us"));
+  CHECK(
+      causes[1] ==
+      "its threads had only 10.0 us more of the processor for 600.0 us more of time: they did not "
+      "run");
   CHECK(causes[2] == "nothing recorded took 600.0 us more");
+}
+
+TEST_CASE("step spread: the hypervisor is named where its counter has more, and only there") {
+  const std::string named =
+      "the hypervisor gave processors to others for 20000.0 us, usually 0.0 us";
+  for (const double stolen : {20e6, 0.0}) {
+    std::vector<Event> events = steps_with(600'000, false, 0.0, 10'000.0);
+    for (std::uint32_t step = 1; step <= 12; ++step) {
+      events.push_back(counted(EventKind::kStolenTime, step, step == 5 ? stolen : 0.0));
+    }
+    const StepSpread spread = spread_with(events);
+    REQUIRE(spread.outliers.size() == 1);
+    const std::vector<std::string>& causes = spread.outliers[0].causes;
+    CHECK(std::ranges::count(causes, named) == (stolen > 0.0 ? 1 : 0));
+    for (const std::string& cause : causes) {
+      CHECK((cause == named || cause.find("hypervisor") == std::string::npos));
+    }
+    CHECK(causes[stolen > 0.0 ? 1 : 0].ends_with("they did not run"));
+  }
 }
 
 TEST_CASE("step spread: the call that took longer is named, and nothing else") {

@@ -10,6 +10,7 @@
 
 #include "profiler/cupti/activity_decoder.h"
 #include "profiler/cupti/activity_join.h"
+#include "profiler/cupti/device_events.h"
 
 namespace trainscope::profiler::test {
 namespace {
@@ -47,6 +48,10 @@ class Kinds final : public ActivitySink {
   void overhead(const OverheadRecord& record) override {
     text += "overhead " + number(record.overhead);
   }
+  void memory(const MemoryRecord& record) override { text += "memory " + number(record.bytes); }
+  void memory_pool(const MemoryPoolRecord& record) override {
+    text += "pool " + number(record.bytes);
+  }
   std::string text;
 
  private:
@@ -64,19 +69,22 @@ Buffer all_kinds() {
       .add(SynchronizationRecord{.type = 4})
       .add(OverheadRecord{.overhead = 2, .begin = 5, .end = 9})
       .add(GraphRecord{.begin = 1, .end = 9, .graph = 12})
-      .add(ApiRecord{.kind = ActivityKind::kDriverCall, .callback = 307});
+      .add(ApiRecord{.kind = ActivityKind::kDriverCall, .callback = 307})
+      .add(MemoryRecord{.operation = 1, .bytes = 512})
+      .add(MemoryPoolRecord{.operation = 3, .bytes = 1024});
   return buffer;
 }
 
 constexpr std::string_view kAllKinds =
-    "external 7, api 211, kernel gemm, copy 4096, set 64, sync 4, overhead 2, graph 12, api 307, ";
+    "external 7, api 211, kernel gemm, copy 4096, set 64, sync 4, overhead 2, graph 12, api 307, "
+    "memory 512, pool 1024, ";
 
 TEST_CASE("activity decoder: records of every kind, in their order") {
   Buffer buffer = all_kinds();
   Kinds kinds;
   const ActivityReading reading = decode_activities(buffer.bytes(), kinds);
   CHECK(reading.fault.empty());
-  CHECK(reading.records == 9);
+  CHECK(reading.records == 11);
   CHECK(reading.read_bytes == buffer.bytes().size());
   CHECK(kinds.text == kAllKinds);
   CHECK(knows_activity_version(130'001));
@@ -95,7 +103,7 @@ TEST_CASE("activity decoder: a buffer cut at any byte gives its whole records, a
     CHECK(reading.fault.empty() == (reading.read_bytes == size));
     ends += reading.fault.empty() ? 1 : 0;
   }
-  CHECK(ends == 10);  // before the first record and behind each
+  CHECK(ends == 12);  // before the first record and behind each
 }
 
 TEST_CASE("activity decoder: behind a kind that is not known nothing can be found") {
@@ -129,14 +137,14 @@ TEST_CASE("activity decoder: NVIDIA's library agrees, where it is") {
   std::size_t offset = 0;
   std::size_t records = 0;
   while (next(reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size(), &record) == 0) {
-    REQUIRE(records < 9);
+    REQUIRE(records < 11);
     CHECK(static_cast<std::size_t>(record - bytes.data()) == offset);
     ActivityKind kind{};
     std::memcpy(&kind, record, sizeof(kind));
     offset += record_bytes(kind);
     ++records;
   }
-  CHECK(records == 9);
+  CHECK(records == 11);
   CHECK(offset == bytes.size());
 }
 
@@ -194,6 +202,64 @@ TEST_CASE("activity join: nodes of a graph and their clones are tied by their id
   CHECK(join.losses().untied == 1);
 }
 
+TEST_CASE(
+    "activity join: a clone that the driver makes beside all calls is its original's, in any "
+    "order") {
+  for (const bool is_created_first : {true, false}) {
+    ActivityJoin join(kPushed, 0);
+    join.note_graph_node(100, 7);
+    if (is_created_first) join.note_graph_node(200, kOutsideCalls);
+    join.note_graph_clone(100, 200);
+    if (!is_created_first) join.note_graph_node(200, kOutsideCalls);
+    join.note_graph_node(300, kOutsideCalls);  // of another program's graph
+    Buffer buffer;
+    buffer.add(KernelRecord{.begin = 1, .end = 2, .name = "a", .graph_node = 200})
+        .add(KernelRecord{.begin = 3, .end = 4, .name = "b", .graph_node = 300})
+        .add(KernelRecord{.begin = 5, .end = 6, .name = "c", .graph_node = 400});
+    read(join, buffer);
+    const std::vector<DeviceActivity> work = join.take();
+    REQUIRE(work.size() == 3);
+    CHECK(work[0].call == 7);
+    CHECK(work[1].call == kOutsideCalls);
+    CHECK(work[2].call == kNoCall);
+    CHECK(join.tied() == 1);
+    CHECK(join.outside() == 1);
+    CHECK(join.losses().untied == 1);
+    DeviceEvents events(1);
+    events.add(work);
+    CHECK(events.take(true).size() == 2);  // the call and its kernel
+  }
+}
+
+TEST_CASE(
+    "activity join: where all calls are in graphs what is launched by itself is outside of them") {
+  Buffer buffer;
+  buffer.add(CopyRecord{.bytes = 8, .begin = 1, .end = 2, .correlation = 5})
+      .add(ExternalCorrelationRecord{
+          .external_kind = kPushed, .external = kOutsideCalls, .correlation = 6})
+      .add(CopyRecord{.bytes = 8, .begin = 3, .end = 4, .correlation = 6});
+  for (const bool tied : {true, false}) {
+    ActivityJoin join(kPushed, 0);
+    CHECK_FALSE(join.has_correlations());
+    join.set_launches_tied(tied);
+    read(join, buffer);
+    CHECK(join.take().size() == 2);
+    CHECK(join.losses().untied == (tied ? 1 : 0));
+    CHECK(join.outside() == (tied ? 1 : 2));
+    CHECK(join.has_correlations());
+  }
+}
+
+TEST_CASE("activity join: times follow the offset that was measured last") {
+  ActivityJoin join(kPushed, 100);
+  Buffer buffer;
+  buffer.add(SetRecord{.bytes = 1, .begin = 10, .end = 20, .graph_node = 1});
+  read(join, buffer);
+  join.set_offset(-5);
+  read(join, buffer);
+  CHECK(calls_of(join.take()) == "-@5 -@110 ");
+}
+
 TEST_CASE("activity join: what was dropped, has no times or is overhead is counted") {
   ActivityJoin join(kPushed, 0);
   Buffer buffer;
@@ -209,21 +275,63 @@ TEST_CASE("activity join: what was dropped, has no times or is overhead is count
   CHECK(join.overhead_ns() == 250);
 }
 
+// "call:thread begin-end", work in parentheses.
+std::string text_of(const std::vector<Event>& events) {
+  std::string text;
+  for (const Event& event : events) {
+    const std::string each = std::to_string(event.id) + ":" + std::to_string(event.thread) + " " +
+                             std::to_string(event.begin_ns) + "-" + std::to_string(event.end_ns());
+    text += event.kind == EventKind::kCall ? each + ", " : "(" + each + ") ";
+  }
+  return text;
+}
+
+DeviceActivity piece(std::uint32_t call, std::uint32_t stream, std::int64_t begin, std::int64_t end,
+                     std::uint32_t replay = 0) {
+  return {.call = call,
+          .begin_ns = begin,
+          .end_ns = end,
+          .stream = stream,
+          .correlation = replay,
+          .graph_node = replay};
+}
+
 TEST_CASE("device events: a thread for each stream of each device, in the order of ends") {
-  const auto at = [](std::uint32_t call, std::uint32_t stream, std::int64_t begin,
-                     std::int64_t end) {
-    return DeviceActivity{.call = call, .begin_ns = begin, .end_ns = end, .stream = stream};
-  };
   DeviceEvents events(4);
-  const std::vector<Event> made =
-      events.events({at(1, 7, 0, 10), at(2, 20, 1, 3), at(kNoCall, 7, 11, 12), at(3, 7, 12, 15)});
-  REQUIRE(made.size() == 3);
+  events.add({piece(1, 7, 0, 10), piece(2, 20, 1, 3), piece(kNoCall, 7, 11, 12),
+              piece(kOutsideCalls, 7, 11, 12), piece(3, 7, 12, 15)});
+  CHECK(text_of(events.take(true)) ==
+        "(1:4 0-10) 1:4 0-10, (3:4 12-15) 3:4 12-15, (2:5 1-3) 2:5 1-3, ");
   CHECK(events.threads() == 2);
-  CHECK(made[0] ==
-        Event{.begin_ns = 0, .value = 10, .id = 1, .kind = EventKind::kCall, .thread = 4});
-  CHECK(made[1].id == 3);
-  CHECK(made[2] ==
-        Event{.begin_ns = 1, .value = 2, .id = 2, .kind = EventKind::kCall, .thread = 5});
+  CHECK(events.take(true).empty());
+}
+
+TEST_CASE("device events: a run of a call is all that it launches, also of later buffers") {
+  DeviceEvents events(1);
+  events.add({piece(1, 7, 0, 2), piece(1, 7, 3, 5), piece(2, 7, 6, 8)});
+  CHECK(text_of(events.take(false)) == "(1:1 0-2) (1:1 3-5) 1:1 0-5, ");
+  events.add({piece(2, 7, 9, 10), piece(1, 7, 11, 12)});
+  CHECK(text_of(events.take(false)) == "(2:1 6-8) (2:1 9-10) 2:1 6-10, ");
+  CHECK(text_of(events.take(true)) == "(1:1 11-12) 1:1 11-12, ");
+}
+
+TEST_CASE("device events: in a replay a call is one run, and the next replay has another") {
+  DeviceEvents events(1);
+  events.add(
+      {piece(1, 7, 0, 2, 50), piece(2, 7, 3, 4, 50), piece(1, 7, 5, 6, 50), piece(1, 7, 7, 8, 51)});
+  // The second call runs within the first one's, beside it.
+  CHECK(text_of(events.take(true)) ==
+        "(1:1 0-2) (1:1 5-6) 1:1 0-6, (1:1 7-8) 1:1 7-8, (2:2 3-4) 2:2 3-4, ");
+}
+
+TEST_CASE("device events: work beside other work of its stream has a thread of its own") {
+  DeviceEvents events(1);
+  events.add({piece(1, 7, 0, 10), piece(2, 7, 5, 8), piece(3, 7, 9, 20), piece(4, 7, 10, 12)});
+  CHECK(text_of(events.take(true)) ==
+        "(1:1 0-10) 1:1 0-10, (4:1 10-12) 4:1 10-12, (2:2 5-8) 2:2 5-8, (3:2 9-20) 3:2 9-20, ");
+  CHECK(events.threads() == 2);
+  events.add({piece(5, 7, 15, 18)});
+  CHECK(text_of(events.take(true)) == "(5:1 15-18) 5:1 15-18, ");
 }
 
 }  // namespace

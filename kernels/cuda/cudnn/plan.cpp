@@ -1,0 +1,127 @@
+// The first configuration that may be used and that the library can build.
+#include "kernels/cuda/cudnn/plan.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "kernels/cuda/cudnn/cudnn.h"
+
+namespace trainscope::cuda {
+namespace {
+
+constexpr std::uintptr_t kAlignment = 16;
+
+// Texts that differ, in their order.
+void add_reason(std::string& reasons, const std::string& reason) {
+  if (reasons.find(reason) != std::string::npos) return;
+  reasons += (reasons.empty() ? "" : "; ") + reason;
+}
+
+std::string name_of(Stream stream) {
+  return stream == kComputeStream ? "the compute stream" : "the transfer stream";
+}
+
+}  // namespace
+
+bool lie_aligned(std::span<void* const> operands) {
+  return std::ranges::all_of(operands, [](const void* operand) {
+    return reinterpret_cast<std::uintptr_t>(operand) % kAlignment == 0;
+  });
+}
+
+CudnnPlan::CudnnPlan(const OpGraph& graph) : summary_(graph.summary()) {
+  for (const TensorId id : graph.operands()) uids_.push_back(uid_of(id));
+  for (std::size_t i = 0; i < graph.tensors().size(); ++i) {
+    const GraphTensor& tensor = graph.tensors()[i];
+    if (tensor.place != TensorPlace::kValue) continue;
+    uids_.push_back(uid_of(TensorId{static_cast<std::int32_t>(i)}));
+    values_.push_back(tensor.value);
+  }
+}
+
+std::unique_ptr<CudnnPlan> CudnnPlan::make(const OpGraph& graph, std::size_t most_workspace_bytes,
+                                           std::string* why_not) {
+  std::unique_ptr<CudnnPlan> plan(new CudnnPlan(graph));
+  plan->target_.handle = cudnn_handle(why_not);
+  if (plan->target_.handle == nullptr) return nullptr;
+  if (!plan->choose(most_workspace_bytes, graph, why_not)) plan.reset();
+  return plan;
+}
+
+bool CudnnPlan::choose(std::size_t most_workspace_bytes, const OpGraph& graph,
+                       std::string* why_not) {
+  const cudnnDataType_t type = graph.tensor(graph.operands()[0]).type;
+  CudnnFailure failure;
+  graph_ = describe_graph(graph, target_, failure);
+  std::vector<EngineConfig> configs = engine_configs(graph_, failure);
+  std::string reasons;
+  for (EngineConfig& config : configs) {
+    std::string reason = why_not_used(config, type);
+    if (reason.empty() && take(std::move(config), most_workspace_bytes, &reason)) return true;
+    add_reason(reasons, reason);
+  }
+  *why_not = failure.none() ? reasons : failure.text();
+  return false;
+}
+
+bool CudnnPlan::take(EngineConfig config, std::size_t most_workspace_bytes, std::string* why_not) {
+  CudnnFailure failure;
+  CudnnDescriptor plan = plan_descriptor(config, graph_, target_, failure);
+  const std::int64_t bytes = plan_workspace_bytes(plan, failure);
+  if (!failure.none()) {
+    *why_not = failure.text();
+    return false;
+  }
+  if (static_cast<std::size_t>(bytes) > most_workspace_bytes) {
+    *why_not = "its workspace is larger than " + std::to_string(most_workspace_bytes) + " bytes";
+    return false;
+  }
+  config_ = std::move(config);
+  plan_ = std::move(plan);
+  workspace_bytes_ = static_cast<std::size_t>(bytes);
+  return true;
+}
+
+void CudnnPlan::run(std::span<void* const> operands, void* workspace,
+                    const CallContext& call) const {
+  std::vector<void*> pointers(operands.begin(), operands.end());
+  for (const float& value : values_) pointers.push_back(const_cast<float*>(&value));
+  CudnnFailure failure;
+  CudnnDescriptor pack(failure, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variant pack");
+  pack.set_all(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const std::int64_t>(uids_))
+      .set_all(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(pointers))
+      .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace)
+      .finalize();
+  failure.check(cudnn().set_stream(target_.handle, static_cast<cudaStream_t>(call.native_stream)),
+                "cudnnSetStream");
+  if (failure.none()) {
+    failure.check(cudnn().execute(target_.handle, plan_.get(), pack.get()), "cudnnBackendExecute");
+  }
+  if (failure.none()) return;
+  call.fail(DeviceStatus::Code::kFailed,
+            failure.text() + " (" + summary_ + ", on " + name_of(call.stream) + ")");
+}
+
+// Nothing of it is given back: when a process ends, the library may be gone before.
+const PlannedGraph& planned(const OpGraph& graph, std::size_t most_workspace_bytes) {
+  static auto& plans = *std::make_unique<std::map<std::string, PlannedGraph>>().release();
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  int device = 0;
+  (void)cudaGetDevice(&device);
+  const std::string key =
+      std::to_string(device) + " " + std::to_string(most_workspace_bytes) + " " + graph.text();
+  const auto [found, is_new] = plans.try_emplace(key);
+  PlannedGraph& of_graph = found->second;
+  if (is_new) {
+    of_graph.plan = CudnnPlan::make(graph, most_workspace_bytes, &of_graph.why_not);
+  }
+  return of_graph;
+}
+
+}  // namespace trainscope::cuda
