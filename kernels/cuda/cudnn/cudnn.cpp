@@ -2,13 +2,14 @@
 #include "kernels/cuda/cudnn/cudnn.h"
 
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
+
+#include "kernels/cuda/support/library.h"
 
 namespace trainscope::cuda {
 namespace {
@@ -27,39 +28,26 @@ LoadedCudnn& loaded() {
   return library;
 }
 
-template <typename F>
-void find(void* library, const char* name, F& function, std::string& missing) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  if (function == nullptr && missing.empty()) missing = name;
-}
-
-// The first name that the library lacks; empty: none.
-std::string find_all(void* library, Cudnn& found) {
-  std::string missing;
-  find(library, "cudnnGetVersion", found.version, missing);
-  find(library, "cudnnGetErrorString", found.error_string, missing);
-  find(library, "cudnnGetLastErrorString", found.last_error_string, missing);
-  find(library, "cudnnCreate", found.create, missing);
-  find(library, "cudnnSetStream", found.set_stream, missing);
-  find(library, "cudnnBackendCreateDescriptor", found.create_descriptor, missing);
-  find(library, "cudnnBackendDestroyDescriptor", found.destroy_descriptor, missing);
-  find(library, "cudnnBackendSetAttribute", found.set_attribute, missing);
-  find(library, "cudnnBackendGetAttribute", found.get_attribute, missing);
-  find(library, "cudnnBackendFinalize", found.finalize, missing);
-  find(library, "cudnnBackendExecute", found.execute, missing);
-  return missing;
+void find_all(Library& library, Cudnn& found) {
+  library.find("cudnnGetVersion", found.version);
+  library.find("cudnnGetErrorString", found.error_string);
+  library.find("cudnnGetLastErrorString", found.last_error_string);
+  library.find("cudnnCreate", found.create);
+  library.find("cudnnSetStream", found.set_stream);
+  library.find("cudnnBackendCreateDescriptor", found.create_descriptor);
+  library.find("cudnnBackendDestroyDescriptor", found.destroy_descriptor);
+  library.find("cudnnBackendSetAttribute", found.set_attribute);
+  library.find("cudnnBackendGetAttribute", found.get_attribute);
+  library.find("cudnnBackendFinalize", found.finalize);
+  library.find("cudnnBackendExecute", found.execute);
 }
 
 std::string why_not_loaded(const char* file, Cudnn& found) {
   const char* wanted = std::getenv("TRAINSCOPE_CUDNN");
   if (wanted != nullptr && std::string_view(wanted) == "off") return "TRAINSCOPE_CUDNN=off";
-  void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = dlerror();
-    return std::string("it cannot be loaded: ") + (why == nullptr ? file : why);
-  }
-  const std::string missing = find_all(library, found);
-  if (!missing.empty()) return std::string(file) + " lacks " + missing;
+  Library library("it", file);
+  find_all(library, found);
+  if (!library.fault().empty()) return library.fault();
   if (found.version() < kLeastVersion) return found.version_text() + " is older than 9.0";
   return {};
 }

@@ -2,10 +2,11 @@
 #include "kernels/cuda/gemm/cublas_lt.h"
 
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 
 #include <array>
 #include <cstdint>
+
+#include "kernels/cuda/support/library.h"
 
 namespace trainscope::cuda {
 namespace {
@@ -18,30 +19,21 @@ CublasLt& table() {
   return functions;
 }
 
-template <typename F>
-bool find(void* library, const char* name, F& function, std::string& missing) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  if (function == nullptr && missing.empty()) missing = name;
-  return function != nullptr;
-}
-
-std::string find_all(void* library, CublasLt& lt) {
-  std::string missing;
-  find(library, "cublasLtCreate", lt.create, missing);
-  find(library, "cublasLtGetVersion", lt.version, missing);
-  find(library, "cublasLtGetStatusName", lt.status_name, missing);
-  find(library, "cublasLtMatmul", lt.matmul, missing);
-  find(library, "cublasLtMatmulDescCreate", lt.desc_create, missing);
-  find(library, "cublasLtMatmulDescDestroy", lt.desc_destroy, missing);
-  find(library, "cublasLtMatmulDescSetAttribute", lt.desc_set, missing);
-  find(library, "cublasLtMatrixLayoutCreate", lt.layout_create, missing);
-  find(library, "cublasLtMatrixLayoutDestroy", lt.layout_destroy, missing);
-  find(library, "cublasLtMatrixLayoutSetAttribute", lt.layout_set, missing);
-  find(library, "cublasLtMatmulPreferenceCreate", lt.preference_create, missing);
-  find(library, "cublasLtMatmulPreferenceDestroy", lt.preference_destroy, missing);
-  find(library, "cublasLtMatmulPreferenceSetAttribute", lt.preference_set, missing);
-  find(library, "cublasLtMatmulAlgoGetHeuristic", lt.heuristic, missing);
-  return missing;
+void find_all(Library& library, CublasLt& lt) {
+  library.find("cublasLtCreate", lt.create);
+  library.find("cublasLtGetVersion", lt.version);
+  library.find("cublasLtGetStatusName", lt.status_name);
+  library.find("cublasLtMatmul", lt.matmul);
+  library.find("cublasLtMatmulDescCreate", lt.desc_create);
+  library.find("cublasLtMatmulDescDestroy", lt.desc_destroy);
+  library.find("cublasLtMatmulDescSetAttribute", lt.desc_set);
+  library.find("cublasLtMatrixLayoutCreate", lt.layout_create);
+  library.find("cublasLtMatrixLayoutDestroy", lt.layout_destroy);
+  library.find("cublasLtMatrixLayoutSetAttribute", lt.layout_set);
+  library.find("cublasLtMatmulPreferenceCreate", lt.preference_create);
+  library.find("cublasLtMatmulPreferenceDestroy", lt.preference_destroy);
+  library.find("cublasLtMatmulPreferenceSetAttribute", lt.preference_set);
+  library.find("cublasLtMatmulAlgoGetHeuristic", lt.heuristic);
 }
 
 }  // namespace
@@ -59,14 +51,10 @@ std::string CublasLt::error_text(cublasStatus_t status, const std::string& what)
 
 std::string load_cublas_lt() {
   if (table().create != nullptr) return {};
-  void* library = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = dlerror();
-    return std::string("cuBLASLt cannot be loaded: ") + (why == nullptr ? kFile : why);
-  }
+  Library library("cuBLASLt", kFile);
   CublasLt found;
-  const std::string missing = find_all(library, found);
-  if (!missing.empty()) return std::string(kFile) + " lacks " + missing;
+  find_all(library, found);
+  if (!library.fault().empty()) return library.fault();
   table() = found;
   return {};
 }

@@ -1,7 +1,7 @@
 // NCCL by dlopen: a machine with one GPU need not have it.
 #include "kernels/cuda/ranks/nccl.h"
 
-#include <dlfcn.h>
+#include "kernels/cuda/support/library.h"
 
 namespace trainscope::cuda {
 namespace {
@@ -11,29 +11,20 @@ Nccl& functions_of_nccl() {
   return functions;
 }
 
-template <typename F>
-void find_function(void* library, const char* name, F& function, std::string& missing) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  if (function == nullptr && missing.empty()) missing = name;
-}
-
-// The first name that the library lacks; empty: none.
-std::string find_functions(void* library, Nccl& found) {
-  std::string missing;
-  find_function(library, "ncclGetVersion", found.version, missing);
-  find_function(library, "ncclGetErrorString", found.error_string, missing);
-  find_function(library, "ncclGetUniqueId", found.unique_id, missing);
-  find_function(library, "ncclCommInitRank", found.init_rank, missing);
-  find_function(library, "ncclCommGetAsyncError", found.async_error, missing);
-  find_function(library, "ncclCommAbort", found.abort, missing);
-  find_function(library, "ncclCommDestroy", found.destroy, missing);
-  find_function(library, "ncclAllReduce", found.all_reduce, missing);
-  find_function(library, "ncclReduceScatter", found.reduce_scatter, missing);
-  find_function(library, "ncclAllGather", found.all_gather, missing);
-  find_function(library, "ncclBroadcast", found.broadcast, missing);
-  find_function(library, "ncclSend", found.send, missing);
-  find_function(library, "ncclRecv", found.receive, missing);
-  return missing;
+void find_all(Library& library, Nccl& found) {
+  library.find("ncclGetVersion", found.version);
+  library.find("ncclGetErrorString", found.error_string);
+  library.find("ncclGetUniqueId", found.unique_id);
+  library.find("ncclCommInitRank", found.init_rank);
+  library.find("ncclCommGetAsyncError", found.async_error);
+  library.find("ncclCommAbort", found.abort);
+  library.find("ncclCommDestroy", found.destroy);
+  library.find("ncclAllReduce", found.all_reduce);
+  library.find("ncclReduceScatter", found.reduce_scatter);
+  library.find("ncclAllGather", found.all_gather);
+  library.find("ncclBroadcast", found.broadcast);
+  library.find("ncclSend", found.send);
+  library.find("ncclRecv", found.receive);
 }
 
 }  // namespace
@@ -45,14 +36,10 @@ std::string Nccl::error_text(ncclResult_t status, const std::string& what) const
 
 std::string load_nccl(const char* file) {
   if (functions_of_nccl().version != nullptr) return {};
-  void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = dlerror();
-    return std::string("NCCL cannot be loaded: ") + (why == nullptr ? file : why);
-  }
+  Library library("NCCL", file);
   Nccl found;
-  const std::string missing = find_functions(library, found);
-  if (!missing.empty()) return std::string(file) + " lacks " + missing;
+  find_all(library, found);
+  if (!library.fault().empty()) return library.fault();
   functions_of_nccl() = found;
   return {};
 }

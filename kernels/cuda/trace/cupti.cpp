@@ -1,13 +1,13 @@
 // CUPTI by dlopen: whoever asks for a trace has found the file, and opened it, before.
 #include "kernels/cuda/trace/cupti.h"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+#include "kernels/cuda/support/library.h"
 
 namespace trainscope::cuda {
 namespace {
@@ -20,38 +20,30 @@ Cupti& table() {
   return functions;
 }
 
-template <typename F>
-void find(void* library, const char* name, F& function, std::string& missing) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  if (function == nullptr && missing.empty()) missing = name;
-}
-
-std::string find_all(void* library, Cupti& found) {
-  std::string missing;
-  find(library, "cuptiGetVersion", found.version, missing);
-  find(library, "cuptiGetResultString", found.result_string, missing);
-  find(library, "cuptiGetTimestamp", found.timestamp, missing);
-  find(library, "cuptiSubscribe", found.subscribe, missing);
-  find(library, "cuptiEnableCallback", found.enable_callback, missing);
-  find(library, "cuptiGetGraphNodeId", found.graph_node_id, missing);
-  find(library, "cuptiActivityRegisterCallbacks", found.register_buffers, missing);
-  find(library, "cuptiActivityEnable", found.enable, missing);
-  find(library, "cuptiActivityDisable", found.disable, missing);
-  find(library, "cuptiActivityEnableRuntimeApi", found.enable_runtime_call, missing);
-  find(library, "cuptiActivityEnableDriverApi", found.enable_driver_call, missing);
-  find(library, "cuptiActivityEnableLatencyTimestamps", found.enable_latency, missing);
-  find(library, "cuptiActivityFlushAll", found.flush, missing);
-  find(library, "cuptiActivityGetNumDroppedRecords", found.dropped, missing);
-  find(library, "cuptiActivityGetNextRecord", found.next_record, missing);
-  find(library, "cuptiActivityPushExternalCorrelationId", found.push_correlation, missing);
-  find(library, "cuptiActivityPopExternalCorrelationId", found.pop_correlation, missing);
-  find(library, "cuptiProfilerHostInitialize", found.host_initialize, missing);
-  find(library, "cuptiProfilerHostDeinitialize", found.host_deinitialize, missing);
-  find(library, "cuptiProfilerHostConfigAddMetrics", found.host_add_metrics, missing);
-  find(library, "cuptiProfilerHostGetConfigImageSize", found.host_image_size, missing);
-  find(library, "cuptiProfilerHostGetConfigImage", found.host_image, missing);
-  find(library, "cuptiProfilerHostGetNumOfPasses", found.host_passes, missing);
-  return missing;
+void find_all(Library& library, Cupti& found) {
+  library.find("cuptiGetVersion", found.version);
+  library.find("cuptiGetResultString", found.result_string);
+  library.find("cuptiGetTimestamp", found.timestamp);
+  library.find("cuptiSubscribe", found.subscribe);
+  library.find("cuptiEnableCallback", found.enable_callback);
+  library.find("cuptiGetGraphNodeId", found.graph_node_id);
+  library.find("cuptiActivityRegisterCallbacks", found.register_buffers);
+  library.find("cuptiActivityEnable", found.enable);
+  library.find("cuptiActivityDisable", found.disable);
+  library.find("cuptiActivityEnableRuntimeApi", found.enable_runtime_call);
+  library.find("cuptiActivityEnableDriverApi", found.enable_driver_call);
+  library.find("cuptiActivityEnableLatencyTimestamps", found.enable_latency);
+  library.find("cuptiActivityFlushAll", found.flush);
+  library.find("cuptiActivityGetNumDroppedRecords", found.dropped);
+  library.find("cuptiActivityGetNextRecord", found.next_record);
+  library.find("cuptiActivityPushExternalCorrelationId", found.push_correlation);
+  library.find("cuptiActivityPopExternalCorrelationId", found.pop_correlation);
+  library.find("cuptiProfilerHostInitialize", found.host_initialize);
+  library.find("cuptiProfilerHostDeinitialize", found.host_deinitialize);
+  library.find("cuptiProfilerHostConfigAddMetrics", found.host_add_metrics);
+  library.find("cuptiProfilerHostGetConfigImageSize", found.host_image_size);
+  library.find("cuptiProfilerHostGetConfigImage", found.host_image);
+  library.find("cuptiProfilerHostGetNumOfPasses", found.host_passes);
 }
 
 // A record of each kind that a trace may hold, as this back end was built for them.
@@ -122,14 +114,10 @@ DeviceStatus Cupti::status_of(CUptiResult result, std::string_view what) const {
 
 std::string load_cupti() {
   if (table().version != nullptr) return {};
-  void* library = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = dlerror();
-    return std::string("CUPTI cannot be loaded: ") + (why == nullptr ? kFile : why);
-  }
+  Library library("CUPTI", kFile);
   Cupti found;
-  const std::string missing = find_all(library, found);
-  if (!missing.empty()) return std::string(kFile) + " lacks " + missing;
+  find_all(library, found);
+  if (!library.fault().empty()) return library.fault();
   std::string fault = version_fault(found);
   if (fault.empty()) fault = layout_fault(found);
   if (!fault.empty()) return std::string(kFile) + " cannot be used: " + fault;

@@ -1,18 +1,18 @@
 #!/usr/bin/python3
 """The CUDA back end as it ships trains on a simulated GPU: training_test.py BUILD_FOLDER CASE
 
-The programs in BUILD_FOLDER/simulated/bin load it with a simulated CUDA runtime below it. CASE is a name of
-CASES, or empty for all of them. Exit code 77: the back end is not built.
+The programs in BUILD_FOLDER/simulated/bin load it with a simulated CUDA runtime below it. CASE is a function of
+this file, or empty for all of them. Exit code 77: the back end is not built.
 """
 import csv
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-MODELS = Path(__file__).resolve().parents[2] / "data/models"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from simulated_gpu import MODELS, call, expect, program, run_cases
+
 NAMES = ("gpt2", "bert", "resnet18", "lstm")
 VERIFIED = (*NAMES, "gru", "rnn")
 STEPS = 20
@@ -28,10 +28,6 @@ CHOSEN = {("gpt2", "bf16"): (ATTENTION, ".cudnn"), ("gpt2", "fp16"): (ATTENTION,
           ("resnet18", "fp16"): (CONVOLUTIONS, ".cudnn")}
 
 
-def program(build, name="trainscope"):
-    return build / "simulated/bin" / name
-
-
 class Training:
     """A run of `trainscope train`, with what the simulated runtime counted."""
 
@@ -42,31 +38,17 @@ class Training:
                    "--run-dir", folder / "run", *words, "--json"]
         if not before:  # several processes would write one file
             environment["TRAINSCOPE_SIMULATED_REPORT"] = folder / "report"
-        self.result = json.loads(call(command, **environment))
+        self.result = json.loads(call(command, **environment).stdout)
         with open(folder / "run/metrics.csv", encoding="utf-8") as file:
             self.losses = [row["loss"] for row in csv.DictReader(file) if row["kind"] == "step"]
         report = folder / "report"
         self.counts = json.loads(report.read_text()) if report.is_file() else {}
 
 
-def call(command, **environment):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False,
-                          env={**os.environ, **{name: str(value) for name, value in environment.items()}})
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr[-2000:]}")
-    return done.stdout
-
-
-def expect(what, is_so, detail=""):
-    print(f"{'ok  ' if is_so else 'FAIL'} {what} {detail}", flush=True)
-    if not is_so:
-        raise SystemExit(1)
-
-
 def verified(build, _):
     """PyTorch's numbers, within the limits that the CPU's kernels have."""
     for name in VERIFIED:
-        result = json.loads(call([program(build), "verify", MODELS / name, "--device", "cuda", "--json"]))
+        result = json.loads(call([program(build), "verify", MODELS / name, "--device", "cuda", "--json"]).stdout)
         rows = [row for reference in result["references"] for row in reference["rows"]]
         expect(f"{name}: verify", len(rows) > 0 and all(row["ok"] for row in rows), f"{len(rows)} rows")
 
@@ -106,7 +88,7 @@ def calls_of(build, model, precision, **environment):
     """The step's calls, as they are planned."""
     command = [program(build), "inspect", MODELS / model / "model.onnx", "--calls", "--device", "cuda",
                "--precision", precision, "--json"]
-    return json.loads(call(command, **environment))["calls"]
+    return json.loads(call(command, **environment).stdout)["calls"]
 
 
 def chosen(build, _):
@@ -164,18 +146,4 @@ def ranks(build, scratch):
         expect(f"{count} ranks", one.losses == several.losses)
 
 
-CASES = {each.__name__: each for each in (verified, trained, ordered, waits, chosen, low_precision, interpreted, ranks)}
-
-
-def main():
-    build = Path(sys.argv[1])
-    if not program(build).is_file():
-        print("skipped: the CUDA back end is not built")
-        return 77
-    with tempfile.TemporaryDirectory() as scratch:
-        for case in [CASES[sys.argv[2]]] if len(sys.argv) > 2 else CASES.values():
-            case(build, scratch)
-    return 0
-
-
-sys.exit(main())
+run_cases(verified, trained, ordered, waits, chosen, low_precision, interpreted, ranks)

@@ -1,40 +1,22 @@
 #!/usr/bin/python3
 """Profiles of trainings on a simulated GPU, traced by a simulated CUPTI: profile_test.py BUILD_FOLDER CASE
 
-What the profile has of the device is held against the plan. CASE is a name of CASES, or empty for all of them.
+What the profile has of the device is held against the plan. CASE is a function of this file, or empty for all.
 Exit code 77: the back end is not built.
 """
 import collections
 import csv
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-MODELS = Path(__file__).resolve().parents[2] / "data/models"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from simulated_gpu import MODELS, call, expect, program, run_cases
+
 NAMES = ("gpt2", "bert", "resnet18", "lstm")
 STEPS, FIRST = 6, 3  # of which these are profiled
 PROFILED = STEPS - FIRST + 1
-
-
-def program(build):
-    return build / "simulated/bin/trainscope"
-
-
-def call(command, **environment):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False,
-                          env={**os.environ, **{name: str(value) for name, value in environment.items()}})
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr[-2000:]}")
-    return done
-
-
-def expect(what, is_so, detail=""):
-    print(f"{'ok  ' if is_so else 'FAIL'} {what} {detail}", flush=True)
-    if not is_so:
-        raise SystemExit(1)
 
 
 class Profile:
@@ -155,18 +137,4 @@ def levels(build, scratch):
             expect(f"level {level}", profile.counters["trace level"] == level)
 
 
-CASES = {each.__name__: each for each in (replayed, eager, dropped, absent, levels)}
-
-
-def main():
-    build = Path(sys.argv[1])
-    if not program(build).is_file():
-        print("skipped: the CUDA back end is not built")
-        return 77
-    with tempfile.TemporaryDirectory() as scratch:
-        for case in [CASES[sys.argv[2]]] if len(sys.argv) > 2 else CASES.values():
-            case(build, scratch)
-    return 0
-
-
-sys.exit(main())
+run_cases(replayed, eager, dropped, absent, levels)
