@@ -11,7 +11,7 @@ whose machine `compare` says was not alike is made again, and counted. busy: bot
 busy_wait_bench's, in which a listener waits, busily, for a share of the time of each call of one op or node:
 none of it in the first run, a tenth in the second; `compare` is to name it in each pair, and in 20 pairs one
 other row at most. Five ops or nodes of each workload, the smallest that take 3 % of the step, take turns; the
-result has the share of each.
+result has the share of each, of a run that was alone.
 
 Both runs of a pair are there at once and take turns of a fraction of a second (w3, in cost and alarms: of
 some steps), one stopped while the other runs: a machine that is another one every few seconds, as a virtual
@@ -39,7 +39,7 @@ import time
 from pathlib import Path
 
 import measure
-from slowed_rows import Kept, judged, made_when, share_of, share_text, slowed_of
+from slowed_rows import Kept, judged, made_when, runs_text
 
 ADAMW = ["--optimizer", "adamw", "--betas", "0.9,0.95", "--weight-decay", "0.1", "--decay", "matrices",
          "--lr", "3e-4"]
@@ -229,14 +229,19 @@ def sides(runs, pair, first, second, is_enough=lambda a, b: True):
     return a, b
 
 
+def remove(runs):
+    """Folders that nobody needs any more: each has its last checkpoint, of w3 parameters and AdamW's states."""
+    for run in runs:
+        shutil.rmtree(run)
+
+
 def alike_sides(runs, pair, first, second, is_enough=lambda a, b: True):
     """The runs of both sides, made again while the machine was not alike; how often that was."""
     for again in range(MOST_AGAIN):
         a, b = sides(runs, pair, first, second, is_enough)
         if runs.compared(a, b, "op")["machine"]["alike"]:
             return a, b, again
-        for run in a + b:
-            shutil.rmtree(run)
+        remove(a + b)
     raise SystemExit(f"the machine changed within {MOST_AGAIN} pairs of runs")
 
 
@@ -249,6 +254,7 @@ def cost(runs, pairs):
     for pair in range(pairs):
         plain, profiled = in_turn(runs, pair, lambda: runs.start(profiled=False), runs.start)
         ratios.append(runs.step_ms(profiled) / runs.step_ms(plain))
+        remove([plain, profiled])
         tell(runs, pair, f"{ratios[-1]:.4f}")
     return {"workload": runs.workload, "pairs": pairs, "ratios": ratios,
             "median": statistics.median(ratios), "holds": statistics.median(ratios) <= MOST_COST}
@@ -264,6 +270,7 @@ def alarms(runs, pairs):
             facts = runs.compared(a, b, by)
             if facts["changed"]:
                 found.append({"pair": pair, "by": by, "changed": facts["changed"]})
+        remove(a + b)
         named = [name for each in found if each["pair"] == pair for name in each["changed"]]
         tell(runs, pair, f"named {', '.join(named) or 'nothing'}; made again {unlike} times")
     alarmed = len({each["pair"] for each in found})
@@ -277,7 +284,7 @@ def busy(runs, pairs):
                 {"runs": options.runs, "steps": runs.steps, "threads": options.threads, "error": options.error})
     for pair in range(len(kept.rows), pairs):
         slowed = kept.slowed(runs)
-        by, name = slowed[pair % len(slowed)][:2]
+        by, name, _ = slowed[pair % len(slowed)]
 
         def row_of(facts):
             return next(each for each in facts["rows"] if each["name"] == name)
@@ -288,13 +295,14 @@ def busy(runs, pairs):
         a, b, again = alike_sides(runs, pair, lambda: runs.start(slow_op=name),
                                   lambda: runs.start(slow_op=name, share=SLOWED_BY), is_enough)
         facts = runs.compared(a, b, by)
+        remove(a + b)
         row = row_of(facts)
-        kept.add({"pair": pair, "by": by, "op": name, "share": share_of(row, facts), "named": facts["changed"],
-                  "runs": len(a), "change": row["change"], "error": row["error"], "again": again})
+        kept.add({"pair": pair, "by": by, "op": name, "named": facts["changed"], "runs": len(a),
+                  "change": row["change"], "error": row["error"], "again": again})
         tell(runs, pair, f"{name} slowed, named {', '.join(facts['changed']) or 'nothing'}; "
                          f"made again {again} times")
     rows = kept.rows[:pairs]
-    return {"workload": runs.workload, "pairs": pairs, "ops": slowed_of(rows), "rows": rows, **judged(rows)}
+    return {"workload": runs.workload, "pairs": pairs, "slowed": kept.slowed(runs), "rows": rows, **judged(rows)}
 
 
 def body_of(what, results):
@@ -312,19 +320,19 @@ def body_of(what, results):
               "yes" if r["holds"] else "NO"] for r in results])
     rows = []
     for result in results:
-        for by, name in result["ops"]:
+        for by, name, share in result["slowed"]:
             own = [r for r in result["rows"] if r["by"] == by and r["op"] == name]
             if own:
                 told = judged(own)
-                rows.append([result["workload"], f"{by} `{name}`", share_text(own), len(own),
+                rows.append([result["workload"], f"{by} `{name}`", f"{share:.1%}", len(own), runs_text(own),
                              f"{statistics.median(r['change'] for r in own):+.1%}",
                              told["found"], told["wrong"], sum(r["again"] for r in own), ""])
-        rows.append([result["workload"], "all of them", "", result["pairs"], "", result["found"],
-                     result["wrong"], sum(r["again"] for r in result["rows"]),
+        rows.append([result["workload"], "all of them", "", result["pairs"], runs_text(result["rows"]), "",
+                     result["found"], result["wrong"], sum(r["again"] for r in result["rows"]),
                      "yes" if result["holds"] else "NO"])
     sessions = "".join(f"\n{result['workload']}:\n{made_when(result['rows'])}\n" for result in results)
     return measure.table(["workload", "op or node slowed by 10 %", "share of the step", "pairs",
-                          "median change found", "named",
+                          "runs of a side", "median change found", "named",
                           "other rows named", "made again", "each named, one other of 20"],
                          rows) + sessions
 

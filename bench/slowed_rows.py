@@ -3,7 +3,6 @@ of them from one session to the next, and what is said of them."""
 import collections
 import datetime
 import json
-import statistics
 
 import measure
 
@@ -51,20 +50,10 @@ class Kept:
             whole.replace(self.path)
 
 
-def share_of(row, facts):
-    """Of the step of the runs in which nothing is slowed: what a tenth of the steps take at most."""
-    return row["a"]["undisturbed_ms"] / facts["step"]["a"]["undisturbed_ms"]
-
-
-def share_text(rows):
-    """Pairs that were made before their shares were kept have none."""
-    shares = [row["share"] for row in rows if "share" in row]
-    return f"{statistics.median(shares):.1%}" if shares else ""
-
-
-def slowed_of(rows):
-    """(by, name) of what was slowed in the rows, in their order."""
-    return list(dict.fromkeys((row["by"], row["op"]) for row in rows))
+def runs_text(rows):
+    """Of a side of each pair, the least and the most: "6 to 14"."""
+    counts = sorted({row["runs"] for row in rows})
+    return " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]])))
 
 
 def made_when(rows):

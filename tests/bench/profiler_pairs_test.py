@@ -55,17 +55,16 @@ class Sides(unittest.TestCase):
 
 class Kept(unittest.TestCase):
     def test_rows_are_there_for_the_next_start(self):
-        row = {"by": "op", "op": "MatMul", "share": 0.03, "named": ["MatMul"], "change": 0.1, "again": 0}
+        row = {"by": "op", "op": "MatMul", "named": ["MatMul"], "runs": 6, "change": 0.1, "again": 0}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.json"
             made_with = {"runs": 6, "steps": 8, "threads": 2, "error": None}
             profiler_pairs.Kept(path, "w3", made_with).add({"pair": 0, **row})
             profiler_pairs.Kept(path, "lenet", made_with).add({"pair": 0, **row, "op": "Conv"})
             kept = profiler_pairs.Kept(path, "w3", made_with)
-            kept.add({"pair": 1, **row})
+            kept.add({"pair": 1, **row, "runs": 14})
             again = profiler_pairs.Kept(path, "w3", made_with).rows
             self.assertEqual([each["pair"] for each in again], [0, 1])
-            self.assertEqual(profiler_pairs.slowed_of(kept.rows), [("op", "MatMul")])
             self.assertIn("2 pairs: ", profiler_pairs.made_when(kept.rows))
             with self.assertRaisesRegex(SystemExit, "made with {'runs': 6}"):
                 profiler_pairs.Kept(path, "w3", {**made_with, "runs": 1})
@@ -80,23 +79,16 @@ class Kept(unittest.TestCase):
                 profiler_pairs.Kept(path, "w3", {**made_with, "error": 0.01})
             # Nothing is left to be made: no program is asked for.
             options = types.SimpleNamespace(keep=path, runs=6, threads=2, error=None)
+            kept.own["slowed"] = [["op", "MatMul", 0.03]]
+            kept.add({"pair": 2, **row})
             runs = types.SimpleNamespace(options=options, workload="w3", steps=8)
             result = profiler_pairs.busy(runs, 2)
             self.assertEqual((result["found"], result["wrong"]), (2, 0))
-            self.assertIn("| w3 | op `MatMul` | 3.0% | 2 | +10.0% | 2 | 0 | 0 |",
+            self.assertIn("| w3 | op `MatMul` | 3.0% | 2 | 6 to 14 | +10.0% | 2 | 0 | 0 |",
                           profiler_pairs.body_of("busy", [result]))
 
 
-class Shares(unittest.TestCase):
-    def test_a_row_s_part_of_the_step_that_is_not_slowed(self):
-        facts = {"step": {"a": {"undisturbed_ms": 2.0}, "b": {"undisturbed_ms": 2.1}}}
-        row = {"a": {"undisturbed_ms": 0.06}, "b": {"undisturbed_ms": 0.5}}
-        self.assertAlmostEqual(profiler_pairs.share_of(row, facts), 0.03)
-
-    def test_of_pairs_that_have_one_the_median_is_told(self):
-        self.assertEqual(profiler_pairs.share_text([{"share": 0.03}, {"share": 0.05}, {}]), "4.0%")
-        self.assertEqual(profiler_pairs.share_text([{}]), "")
-
+class Slowed(unittest.TestCase):
     def test_the_smallest_that_will_do_is_slowed_first(self):
         rows = [{"name": name, "is_call": name != "wait", "share": share} for name, share in
                 (("large", 0.5), ("wait", 0.4), ("small", 0.031), ("tiny", 0.029))]
