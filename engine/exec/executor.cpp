@@ -26,6 +26,7 @@ Executor::Executor(std::shared_ptr<const Program> program,
       calls_(program_, [this](BufferId id) { return memory_.address(id); }),
       // What a body does depends on the step.
       can_replay_(program_->device->facts().replays && !has_bodies(*program_)) {
+  CHECK_INVARIANT(program_->runs);
   start_threads(*program_->device, program_->threads);
   for (const PlannedBuffer& buffer : program_->buffers) {
     const bool is_given = buffer.role <= BufferRole::kInput;

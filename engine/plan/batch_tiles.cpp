@@ -35,6 +35,7 @@ void tile_launch(const Program& program, const TiledCall& call, Launch& launch) 
     tiling.workspace_bytes =
         std::max(tiling.workspace_bytes,
                  padded_to_line(static_cast<std::int64_t>(prepared.workspace_bytes)));
+    if (!program.runs) prepared.state.reset();
     tiling.prepared.push_back(std::move(prepared));
   }
   std::int64_t partial_bytes = 0;

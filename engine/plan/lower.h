@@ -20,6 +20,8 @@ struct LowerOptions {
   bool in_place = true;
   bool external_parameters = false;  // parameters and states live in another program's arena
   bool keep_inputs = false;          // what inputs hold is there throughout: for a body's trips
+  // False: nobody will run the program, and what kernels have prepared for that is not kept.
+  bool runs = true;
   // Time limit of the placement search; without one the plan depends on the graph alone.
   double seconds = std::numeric_limits<double>::infinity();
   Watch watch = {};  // asked to stop, everything that plans with these options throws Stopped

@@ -145,6 +145,7 @@ struct TiledSection {
 struct Program {
   Graph graph;
   DeviceHandle device;  // that runs it; null: the program is a plan alone
+  bool runs = true;     // false: its calls have nothing prepared, as LowerOptions asked
   int threads = 1;
   std::array<SpacePlan, 2> spaces;  // by Space
   std::vector<PlannedBuffer> buffers;

@@ -73,6 +73,7 @@ ProgramBuilder::ProgramBuilder(Graph graph, DeviceHandle device, const LowerOpti
     : options_(options) {
   program_.graph = std::move(graph);
   program_.device = std::move(device);
+  program_.runs = options.runs;
   program_.threads = options.threads;
   if (program_.device == nullptr) return;
   for (const Space space : {Space::kDevice, Space::kHost}) {
@@ -81,9 +82,11 @@ ProgramBuilder::ProgramBuilder(Graph graph, DeviceHandle device, const LowerOpti
 }
 
 ProgramBuilder::ProgramBuilder(const Program& placed) : has_buffers_(true) {
+  options_.runs = placed.runs;
   options_.threads = placed.threads;
   program_.graph = placed.graph;
   program_.device = placed.device;
+  program_.runs = placed.runs;
   program_.threads = placed.threads;
   program_.values = placed.values;
   for (const Space space : {Space::kDevice, Space::kHost}) {
@@ -180,6 +183,7 @@ bool ProgramBuilder::prepare(const Node& node, Launch& launch) const {
   if (launch.kernel == nullptr) return false;
   launch.prepared = prepared_for(*launch.kernel, prepare_args);
   launch.workspace_bytes = static_cast<std::int64_t>(launch.prepared.workspace_bytes);
+  if (!options_.runs) launch.prepared.state.reset();
   return true;
 }
 

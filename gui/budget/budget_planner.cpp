@@ -76,12 +76,15 @@ void BudgetPlanner::run(const std::stop_token& stop) {
       });
     };
     StepPlanner planner(open_(), {.stop = stop, .progress = show_progress});
-    auto plain = std::make_shared<const PlanOutcome>(planner.plain());
+    PlanOutcome plain_outcome = planner.plain();
+    pinnable_ = std::make_shared<const PinnableValues>(view_of(plain_outcome.record));
+    auto plain = answer_with(std::move(plain_outcome), {.at = Clock::now()});
     auto front = std::make_shared<const std::vector<TradePoint>>(planner.front({}));
     change([&](BudgetState& state) {
       state.phase = BudgetState::Phase::kReady;
       state.now.clear();
       state.plain = std::move(plain);
+      state.pinnable = pinnable_;
       state.front = std::move(front);
     });
     serve(planner, stop);
@@ -150,9 +153,16 @@ void BudgetPlanner::answer(StepPlanner& planner, const Asked& asked) {
   show(planner.plan(asked.request, asked.newer), asked);
 }
 
+std::shared_ptr<const PlanAnswer> BudgetPlanner::answer_with(PlanOutcome outcome,
+                                                             const Asked& asked) {
+  PlanAnswer answer{.id = asked.id, .outcome = std::move(outcome)};
+  draw_up(answer, *pinnable_);
+  answer.milliseconds = milliseconds_since(asked.at);
+  return shown_.emplace_back(std::make_shared<const PlanAnswer>(std::move(answer)));
+}
+
 void BudgetPlanner::show(PlanOutcome outcome, const Asked& asked) {
-  auto answer = std::make_shared<const PlanAnswer>(PlanAnswer{
-      .id = asked.id, .outcome = std::move(outcome), .milliseconds = milliseconds_since(asked.at)});
+  std::shared_ptr<const PlanAnswer> answer = answer_with(std::move(outcome), asked);
   change([&](BudgetState& state) {
     if (state.answer && !state.answer->outcome.draft && state.answer->id != answer->id) {
       state.before = state.answer;
@@ -160,6 +170,7 @@ void BudgetPlanner::show(PlanOutcome outcome, const Asked& asked) {
     if (!answer->outcome.draft && answer->id == state.asked) state.planning = false;
     state.answer = std::move(answer);
   });
+  std::erase_if(shown_, [](const auto& each) { return each.use_count() == 1; });
 }
 
 }  // namespace trainscope::gui

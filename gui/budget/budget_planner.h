@@ -15,26 +15,21 @@
 #include <vector>
 
 #include "engine/recompute/recompute.h"
+#include "gui/budget/plan_answer.h"
 #include "gui/budget/step_planner.h"
 
 namespace trainscope::gui {
-
-// An outcome, and which request it answers.
-struct PlanAnswer {
-  std::uint64_t id = 0;
-  PlanOutcome outcome = {};
-  double milliseconds = 0.0;  // from the request to its answer
-};
 
 // All that there is to show of a budget. What it points to does not change.
 struct BudgetState {
   enum class Phase : std::uint8_t { kOpening, kReady, kFailed };
   Phase phase = Phase::kOpening;
-  std::string now = {};                           // what is being done; of kFailed what is wrong
-  std::string hint = {};                          // of kFailed
-  std::uint64_t asked = 0;                        // the newest request
-  bool planning = false;                          // its last answer is on its way
-  std::shared_ptr<const PlanOutcome> plain = {};  // the step without recomputation
+  std::string now = {};                          // what is being done; of kFailed what is wrong
+  std::string hint = {};                         // of kFailed
+  std::uint64_t asked = 0;                       // the newest request
+  bool planning = false;                         // its last answer is on its way
+  std::shared_ptr<const PlanAnswer> plain = {};  // the step without recomputation; id 0
+  std::shared_ptr<const PinnableValues> pinnable = {};  // null while it is being opened
   // The plans that no other beats, by falling arena, with the pins of `front_of`.
   std::shared_ptr<const std::vector<TradePoint>> front = {};
   PlanRequest front_of = {};
@@ -77,11 +72,18 @@ class BudgetPlanner {
   std::optional<Asked> next(const std::stop_token& stop);
   void answer(StepPlanner& planner, const Asked& asked);
   void show(PlanOutcome outcome, const Asked& asked);
+  std::shared_ptr<const PlanAnswer> answer_with(PlanOutcome outcome, const Asked& asked);
   void fail(const std::exception& exception);
   template <typename Change>
   void change(const Change& change);
 
   OpenStep open_;
+
+  // Of the planner's thread.
+  std::shared_ptr<const PinnableValues> pinnable_;
+  // Answers that were shown: whoever draws one never has the last reference to it, whose end takes
+  // as long as a frame.
+  std::vector<std::shared_ptr<const PlanAnswer>> shown_;
 
   mutable std::mutex mutex_;
   std::condition_variable_any asked_;

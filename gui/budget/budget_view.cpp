@@ -87,17 +87,17 @@ std::string_view name_of(Pin pin) {
   CHECK_INVARIANT(false);
 }
 
-Pin pin_of(const PlanRequest& request, const std::string& value) {
+Pin pin_of(const PlanRequest& request, std::string_view value) {
   if (std::ranges::find(request.keep, value) != request.keep.end()) return Pin::kKeep;
   const bool again = std::ranges::find(request.recompute, value) != request.recompute.end();
   return again ? Pin::kRecompute : Pin::kFree;
 }
 
-void set_pin(PlanRequest& request, const std::string& value, Pin pin) {
+void set_pin(PlanRequest& request, std::string_view value, Pin pin) {
   std::erase(request.keep, value);
   std::erase(request.recompute, value);
-  if (pin == Pin::kKeep) request.keep.push_back(value);
-  if (pin == Pin::kRecompute) request.recompute.push_back(value);
+  if (pin == Pin::kKeep) request.keep.emplace_back(value);
+  if (pin == Pin::kRecompute) request.recompute.emplace_back(value);
 }
 
 Pin next_pin(Pin pin) {
@@ -116,10 +116,11 @@ PinnableValues::PinnableValues(const PlanView& plain) {
   }
 }
 
-std::string PinnableValues::value_of(const PlanView& plan, std::span<const std::uint32_t> originals,
-                                     std::uint32_t buffer) const {
+std::string_view PinnableValues::value_of(const PlanView& plan,
+                                          std::span<const std::uint32_t> originals,
+                                          std::uint32_t buffer) const {
   for (const std::uint32_t member : rows_of(plan.members, plan.buffers[buffer].values)) {
-    std::string name(plan.text(plan.values[originals[member]].name));
+    const std::string_view name = plan.text(plan.values[originals[member]].name);
     if (contains(name)) return name;
   }
   return {};

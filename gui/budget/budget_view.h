@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "engine/bundle/plan_record.h"
@@ -57,26 +58,26 @@ std::vector<CurveCorner> curve_of(std::span<const TradePoint> front, double plai
 
 enum class Pin : std::uint8_t { kFree, kKeep, kRecompute };
 std::string_view name_of(Pin pin);  // "free", "keep", "recompute"
-Pin pin_of(const PlanRequest& request, const std::string& value);
-void set_pin(PlanRequest& request, const std::string& value, Pin pin);
+Pin pin_of(const PlanRequest& request, std::string_view value);
+void set_pin(PlanRequest& request, std::string_view value, Pin pin);
 // What a click makes of it: free, keep, recompute, free.
 Pin next_pin(Pin pin);
 
 // The values that may be pinned: made by the forward phase, none of them a view alone.
 class PinnableValues {
  public:
-  PinnableValues() = default;
   explicit PinnableValues(const PlanView& plain);
 
-  bool contains(const std::string& value) const { return names_.contains(value); }
+  bool contains(std::string_view value) const { return names_.contains(value); }
   std::size_t size() const { return names_.size(); }
   // Of a buffer of any plan of this step, whose original_values() these are, the first value that
-  // may be pinned, under the name that it has in the step without recomputation; empty: none.
-  std::string value_of(const PlanView& plan, std::span<const std::uint32_t> originals,
-                       std::uint32_t buffer) const;
+  // may be pinned, under the name that it has in the step without recomputation; empty: none. The
+  // name is the plan's.
+  std::string_view value_of(const PlanView& plan, std::span<const std::uint32_t> originals,
+                            std::uint32_t buffer) const;
 
  private:
-  std::unordered_set<std::string> names_;
+  std::set<std::string, std::less<>> names_;
 };
 
 // Of a worker's steps but the first one, which warms up; NaN before there are others.

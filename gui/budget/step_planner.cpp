@@ -32,11 +32,16 @@ RecomputeOptions wishes_of(const PlanRequest& request) {
   return wishes;
 }
 
-PlainStep compiled_plain(const PlannedStep& step, const Watch& watch) {
-  CompileOptions options = step.options;
+// Nobody runs the plans that are shown: a worker makes its own.
+CompileOptions of_plans(CompileOptions options) {
+  options.lower.runs = false;
+  return options;
+}
+
+PlainStep compiled_plain(const OnnxModel& model, CompileOptions options, const Watch& watch) {
   options.batch_tiles = {};
   options.watch = watch;
-  PlainStep plain = plain_step(step.model, options);
+  PlainStep plain = plain_step(model, options);
   plain.lower.watch = {.stop = watch.stop, .progress = nullptr};
   return plain;
 }
@@ -65,7 +70,8 @@ std::string_view name_of(PlanLevel level) {
 }
 
 StepPlanner::StepPlanner(PlannedStep step, const Watch& watch)
-    : options_(step.options), plain_(compiled_plain(step, watch)) {}
+    : options_(of_plans(std::move(step.options))),
+      plain_(compiled_plain(step.model, options_, watch)) {}
 
 PlanOutcome StepPlanner::outcome_of(const PlanRequest& request, const Compiled& compiled) const {
   PlanOutcome outcome{.request = request,

@@ -83,9 +83,9 @@ std::size_t pin_count(const PlanRequest& request) {
 
 // Where no plan fits the budget: a button that asks for the least that one does.
 void draw_nearest(Ui& ui, BudgetModel& model, Rect& bar) {
-  const PlanPicture* shown = model.shown();
-  if (shown == nullptr || shown->answer->outcome.least_bytes <= 0) return;
-  const std::int64_t least = shown->answer->outcome.least_bytes;
+  const PlanAnswer* shown = model.shown();
+  if (shown == nullptr || shown->outcome.least_bytes <= 0) return;
+  const std::int64_t least = shown->outcome.least_bytes;
   const std::string label = "Take " + budget_text(model, least);
   if (button(ui, "nearest", take_right(bar, button_width(ui, label)), label,
              {.tooltip = "The least that a plan is known for"})) {
@@ -98,16 +98,15 @@ void draw_nearest(Ui& ui, BudgetModel& model, Rect& bar) {
 // shown.
 void draw_status(Ui& ui, const BudgetModel& model, const Rect& rect, bool shows_newest) {
   const BudgetState& state = model.budget();
-  const PlanPicture* shown = model.shown();
-  if (shown != nullptr && !shown->answer->outcome.fault.empty()) {
-    ui.text(rect, shown->answer->outcome.fault, {.color = ui.theme().error, .fit = Fit::kEnd});
+  const PlanAnswer* shown = model.shown();
+  if (shown != nullptr && !shown->outcome.fault.empty()) {
+    ui.text(rect, shown->outcome.fault, {.color = ui.theme().error, .fit = Fit::kEnd});
     return;
   }
   std::string text = state.planning ? "planning ..." : "";
-  if (shown != nullptr && shown->answer->outcome.draft)
-    text = "a draft; the plan is being made ...";
+  if (shown != nullptr && shown->outcome.draft) text = "a draft; the plan is being made ...";
   if (shown != nullptr && text.empty()) {
-    text = fmt::format("planned in {:.0f} ms", shown->answer->milliseconds);
+    text = fmt::format("planned in {:.0f} ms", shown->milliseconds);
   }
   const std::size_t pins = pin_count(model.request());
   if (pins > 0) text += fmt::format("; {} pinned", pins);
@@ -261,10 +260,10 @@ CopiedTable budget_table(Workbench& workbench) {
   const BudgetState& state = workbench.state<BudgetPanel>().model.budget();
   if (!state.front || !state.plain) return copied;
   for (const TradePoint& point : *state.front) {
-    copied.rows.push_back({fmt::format("{}", point.arena_bytes),
-                           fmt::format("{:.9g}", point.seconds),
-                           fmt::format("{:.9g}", overhead_of(point.seconds, state.plain->seconds)),
-                           fmt::format("{}", point.rematerialized_nodes)});
+    copied.rows.push_back(
+        {fmt::format("{}", point.arena_bytes), fmt::format("{:.9g}", point.seconds),
+         fmt::format("{:.9g}", overhead_of(point.seconds, state.plain->outcome.seconds)),
+         fmt::format("{}", point.rematerialized_nodes)});
   }
   return copied;
 }

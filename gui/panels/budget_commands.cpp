@@ -66,10 +66,10 @@ void pin_selection(Workbench& workbench) {
   const PlanView& plan = links->plan();
   const std::uint32_t buffer = workbench.selection().buffer;
   if (buffer >= plan.buffers.size()) return;  // the run has another plan by now
-  if (model->pinnable().size() == 0) {
+  if (model->pinnable() == nullptr) {
     return workbench.tell("the step is still being planned: pin it when Budget shows the plan");
   }
-  const std::string value = model->pinnable().value_of(plan, original_values(plan), buffer);
+  const std::string_view value = model->pinnable()->value_of(plan, original_values(plan), buffer);
   if (value.empty()) {
     return workbench.complain("only what the forward phase makes can be pinned: a tensor of it");
   }

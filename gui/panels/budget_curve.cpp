@@ -104,10 +104,10 @@ void draw_certificate(Ui& ui, const CurvePlot& plot, const PlanOutcome& outcome)
   if (at.y - top > 4.0F) ui.canvas().line(at, {at.x, top}, {.color = stroke.color, .dashed = true});
 }
 
-void draw_plan_dot(Ui& ui, const CurvePlot& plot, const PlanPicture* picture, bool is_ghost) {
-  if (picture == nullptr || picture->facts.is_null()) return;
-  const PlanOutcome& outcome = picture->answer->outcome;
-  const Point at = plot.at(static_cast<double>(picture->map.arena_bytes),
+void draw_plan_dot(Ui& ui, const CurvePlot& plot, const PlanAnswer* answer, bool is_ghost) {
+  if (answer == nullptr || answer->facts.is_null()) return;
+  const PlanOutcome& outcome = answer->outcome;
+  const Point at = plot.at(static_cast<double>(answer->map.arena_bytes),
                            overhead_of(outcome.seconds, outcome.plain_seconds));
   if (!plot.area.inset(-8.0F).contains(at)) return;
   if (is_ghost) {
@@ -124,14 +124,14 @@ void draw_asked_dot(Ui& ui, const CurvePlot& plot, const BudgetState& state) {
   const bool waits = state.point && (!state.answer || state.answer->id != state.asked);
   if (!waits) return;
   const Point at = plot.at(static_cast<double>(state.point->arena_bytes),
-                           overhead_of(state.point->seconds, state.plain->seconds));
+                           overhead_of(state.point->seconds, state.plain->outcome.seconds));
   if (plot.area.inset(-8.0F).contains(at)) ui.canvas().ring(at, 5.5F, {.color = ui.theme().accent});
 }
 
 std::string curve_tooltip(const BudgetModel& model, std::int64_t bytes) {
   const TradePoint* plan = quickest_within(*model.budget().front, bytes);
   if (plan == nullptr) return "No plan is known in so little.";
-  const double plain = model.budget().plain->seconds;
+  const double plain = model.budget().plain->outcome.seconds;
   return fmt::format("{}: {:.2f} % more time, {} ops run twice\nA click asks for it.",
                      text_of({static_cast<double>(bytes), Unit::kBytes}).whole(),
                      100.0 * overhead_of(plan->seconds, plain), plan->rematerialized_nodes);
@@ -173,7 +173,7 @@ void draw_budget_curve(Ui& ui, BudgetModel& model, const Rect& rect) {
       ui.hit("curve", area, {.kind = ItemKind::kArea, .label = "memory for time"});
   const BudgetState& state = model.budget();
   if (!state.front || !state.plain || area.height < 60.0F || area.width < 120.0F) return;
-  const std::vector<CurveCorner> corners = curve_of(*state.front, state.plain->seconds);
+  const std::vector<CurveCorner> corners = curve_of(*state.front, state.plain->outcome.seconds);
   const CurvePlot plot = plot_of(ui, model, area, corners);
   draw_axes(ui, plot);
   if (model.request().level == PlanLevel::kAuto) {
@@ -181,7 +181,7 @@ void draw_budget_curve(Ui& ui, BudgetModel& model, const Rect& rect) {
     ui.canvas().line({x, plot.area.y}, {x, plot.area.bottom()},
                      {.color = ui.theme().ink, .dashed = true});
   }
-  draw_staircase(ui, plot, corners, *state.front, state.plain->seconds);
+  draw_staircase(ui, plot, corners, *state.front, state.plain->outcome.seconds);
   draw_plan_dot(ui, plot, model.ghost(), true);
   draw_plan_dot(ui, plot, model.shown(), false);
   draw_asked_dot(ui, plot, state);

@@ -32,9 +32,9 @@ double fact_at(const Json& facts, std::string_view group, std::string_view key) 
   return value != nullptr && value->is_number() ? value->as_number() : kUnknown;
 }
 
-std::vector<FactRow> rows_of(const PlanPicture& picture) {
-  const Json& facts = picture.facts;
-  const PlanOutcome& outcome = picture.answer->outcome;
+std::vector<FactRow> rows_of(const PlanAnswer& answer) {
+  const Json& facts = answer.facts;
+  const PlanOutcome& outcome = answer.outcome;
   return {
       {.name = "peak",
        .title = "Peak: the arena",
@@ -238,16 +238,16 @@ void draw_worker_head(Ui& ui, const BudgetModel& model, Rect row) {
 
 void draw_budget_facts(Ui& ui, const BudgetModel& model, const Rect& rect) {
   const Scope scope(ui, "facts");
-  const PlanPicture* shown = model.shown();
+  const PlanAnswer* shown = model.shown();
   if (shown == nullptr) return;
   Rect rest = rect.inset(8.0F, 2.0F);
   if (shown->facts.is_null()) {
-    const PlanOutcome& outcome = shown->answer->outcome;
+    const PlanOutcome& outcome = shown->outcome;
     ui.paragraph(rest, outcome.fault + "\n" + outcome.hint,
                  {.color = ui.theme().error, .fit = Fit::kEnd});
     return;
   }
-  const bool is_printed = !shown->answer->outcome.draft;
+  const bool is_printed = !shown->outcome.draft;
   for (const FactRow& fact : rows_of(*shown)) {
     if (std::isnan(fact.value)) continue;
     if (rest.height < ui.row_height()) return;
@@ -256,7 +256,7 @@ void draw_budget_facts(Ui& ui, const BudgetModel& model, const Rect& rect) {
 }
 
 float budget_facts_height(const Ui& ui, const BudgetModel& model) {
-  const PlanPicture* shown = model.shown();
+  const PlanAnswer* shown = model.shown();
   std::ptrdiff_t rows = 3;
   if (shown != nullptr && !shown->facts.is_null()) {
     rows = std::ranges::count_if(rows_of(*shown),

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "engine/bundle/plan_json.h"
 #include "engine/core/any_error.h"
 #include "engine/core/text.h"
 #include "gui/budget/child_process.h"
@@ -30,15 +29,6 @@ PlanRequest request_of(const RunData& run) {
       plan != nullptr && !plan->recompute.empty() && plan->recompute[0].budget_bytes > 0;
   if (!budget) return {};
   return {.level = PlanLevel::kAuto, .budget_bytes = plan->recompute[0].budget_bytes};
-}
-
-PlanPicture picture_of_answer(std::shared_ptr<const PlanAnswer> answer) {
-  PlanPicture picture{.answer = std::move(answer)};
-  if (picture.answer->outcome.record == nullptr) return picture;
-  picture.map = memory_map(picture.plan());
-  picture.originals = original_values(picture.plan());
-  picture.facts = plan_sizes(picture.plan());
-  return picture;
 }
 
 }  // namespace
@@ -127,7 +117,7 @@ void BudgetModel::unpin_all() {
 
 std::int64_t BudgetModel::budget_now() const {
   if (request_.level == PlanLevel::kAuto) return request_.budget_bytes;
-  return shown() != nullptr ? shown_.map.arena_bytes : range().most_bytes;
+  return shown_ ? shown_->map.arena_bytes : range().most_bytes;
 }
 
 void BudgetModel::ask_what_was_wanted() {
@@ -139,9 +129,6 @@ void BudgetModel::ask_what_was_wanted() {
 void BudgetModel::advance() {
   if (planner_ == nullptr) return;
   budget_ = planner_->state();
-  if (budget_->plain && pinnable_.size() == 0) {
-    pinnable_ = PinnableValues(view_of(*budget_->plain->record));
-  }
   ask_what_was_wanted();
   take_answer();
   if (!worker_) return;
@@ -150,21 +137,9 @@ void BudgetModel::advance() {
 }
 
 void BudgetModel::take_answer() {
-  PlanPicture shown_before;
-  if (budget_->answer && budget_->answer != shown_.answer) {
-    shown_before = std::exchange(shown_, picture_of_answer(budget_->answer));
-  }
-  if (budget_->plain && !plain_) {
-    plain_ = std::make_shared<const PlanAnswer>(PlanAnswer{.outcome = *budget_->plain});
-  }
-  const std::shared_ptr<const PlanAnswer> before = budget_->before ? budget_->before : plain_;
-  if (before == ghost_.answer) return;
-  if (before && before == shown_before.answer) {  // as a rule
-    ghost_ = std::move(shown_before);
-  } else {
-    ghost_ = before ? picture_of_answer(before) : PlanPicture();
-  }
-  if (ghost_.answer && !ghost_.answer->outcome.record) ghost_ = PlanPicture();
+  shown_ = budget_->answer;
+  ghost_ = budget_->before ? budget_->before : budget_->plain;
+  if (ghost_ && !ghost_->outcome.record) ghost_.reset();
 }
 
 bool BudgetModel::is_under_way() const {
@@ -177,8 +152,10 @@ BudgetRange BudgetModel::range() const {
 }
 
 std::int64_t BudgetModel::most_bytes() const {
-  return std::max(
-      {range().most_bytes, shown_.map.arena_bytes, ghost_.map.arena_bytes, std::int64_t{1}});
+  const auto bytes_of = [](const PlanAnswer* plan) {
+    return plan == nullptr ? std::int64_t{1} : plan->map.arena_bytes;
+  };
+  return std::max({range().most_bytes, bytes_of(shown()), bytes_of(ghost()), std::int64_t{1}});
 }
 
 std::vector<std::string> BudgetModel::words(const std::filesystem::path& new_run) const {
@@ -207,10 +184,8 @@ std::string BudgetModel::obstacle() const {
   if (trains()) return "A worker trains already.";
   if (!fault_.empty()) return fault_;
   if (std::string missing = missing_start(); !missing.empty()) return missing;
-  if (budget_->planning || !shown_.answer || shown_.answer->outcome.draft) {
-    return "The plan is still being made.";
-  }
-  return shown_.answer->outcome.record ? "" : "There is no plan for it.";
+  if (budget_->planning || !shown_ || shown_->outcome.draft) return "The plan is still being made.";
+  return shown_->outcome.record ? "" : "There is no plan for it.";
 }
 
 void BudgetModel::train() {
@@ -222,7 +197,7 @@ void BudgetModel::train() {
     applied_command_ = command_line(line);
     applied_twin_ = twin();
     line.insert(line.end(), {"--progress", "none", "-q"});
-    applied_ = shown_.answer;
+    applied_ = shown_;
     worker_ = std::make_unique<WorkerProcess>(trainscope_program(), std::move(line));
   } catch (const std::exception& exception) {
     fault_ = error_of(exception).message();

@@ -11,24 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/core/json.h"
 #include "gui/budget/budget_planner.h"
 #include "gui/budget/budget_view.h"
 #include "gui/budget/worker_process.h"
 #include "gui/data/run_data.h"
-#include "gui/views/memory_map.h"
 
 namespace trainscope::gui {
-
-// A plan as it is drawn.
-struct PlanPicture {
-  std::shared_ptr<const PlanAnswer> answer = {};
-  MemoryMap map = {};
-  std::vector<std::uint32_t> originals = {};  // original_values() of it
-  Json facts = {};  // what `plan --json` prints of it; null without a plan
-
-  PlanView plan() const { return view_of(answer->outcome.record); }
-};
 
 class BudgetModel {
  public:
@@ -60,10 +48,12 @@ class BudgetModel {
   // The budget that is asked for; of a level the bytes of its plan.
   std::int64_t budget_now() const;
   BudgetRange range() const;
-  const PinnableValues& pinnable() const { return pinnable_; }
-  // The newest answer, and the plan that it is held against; null where there is none.
-  const PlanPicture* shown() const { return shown_.answer ? &shown_ : nullptr; }
-  const PlanPicture* ghost() const { return ghost_.answer ? &ghost_ : nullptr; }
+  // Null until the step is open.
+  const PinnableValues* pinnable() const { return budget_->pinnable.get(); }
+  // The newest answer, and the plan that it is held against, at first the step without
+  // recomputation; null where there is none. The same until the next advance().
+  const PlanAnswer* shown() const { return shown_.get(); }
+  const PlanAnswer* ghost() const { return ghost_.get(); }
   // Of all plans that are shown: what their height is drawn against.
   std::int64_t most_bytes() const;
 
@@ -103,10 +93,8 @@ class BudgetModel {
   PlanRequest first_request_;
   // What is asked for once it is known what budgets there are: a budget and then steps from it.
   std::vector<std::function<void(BudgetModel&)>> wanted_;
-  PinnableValues pinnable_;
-  PlanPicture shown_;
-  PlanPicture ghost_;  // the plan before; at first the step without recomputation
-  std::shared_ptr<const PlanAnswer> plain_;
+  std::shared_ptr<const PlanAnswer> shown_;
+  std::shared_ptr<const PlanAnswer> ghost_;
   std::unique_ptr<WorkerProcess> worker_;
   std::shared_ptr<const PlanAnswer> applied_;
   std::string applied_command_;

@@ -22,13 +22,12 @@ struct BudgetPanel {
 
 std::span<const AppCommand> budget_commands();
 
-// Buffers of the plan over those of the one before; a click pins a value. Gives back the value
-// below the mouse, empty: none.
-std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, const Rect& rect);
+// Buffers of the plan over those of the one before; a click pins a value.
+void draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, const Rect& rect);
 // Where the values of a plan are drawn.
 struct PinPlane {
   Rect plane;
-  const PlanPicture& picture;
+  const PlanAnswer& answer;
   const MemoryFrame& frame;
 };
 void draw_pins(Ui& ui, const BudgetModel& model, const PinPlane& pins);

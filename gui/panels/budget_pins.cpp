@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gui/draw/color.h"
@@ -18,21 +17,19 @@ namespace {
 std::string_view pin_mark(Pin pin) { return pin == Pin::kKeep ? "keep" : "recompute"; }
 
 struct PinnablePlace {
-  std::string value;
+  std::string_view value;
   Rect place;
 };
 
 // The rectangles that can be told apart, of values that may be pinned.
-std::vector<PinnablePlace> pinnable_places(const BudgetModel& model, const PinPlane& pins) {
-  const auto& [plane, picture, frame] = pins;
+std::vector<PinnablePlace> pinnable_places(const PinPlane& pins) {
+  const auto& [plane, answer, frame] = pins;
   std::vector<PinnablePlace> places;
-  const PlanView plan = picture.plan();
   for (const MemoryBox& box : frame.boxes) {
-    std::string value = model.pinnable().value_of(plan, picture.originals,
-                                                  picture.map.rectangles[box.index].buffer);
+    const std::string_view value = answer.pinnable[box.index];
     if (value.empty() || box.width < 3.0F || box.height < 3.0F) continue;
-    places.push_back({.value = std::move(value),
-                      .place = {plane.x + box.x, plane.y + box.y, box.width, box.height}});
+    places.push_back(
+        {.value = value, .place = {plane.x + box.x, plane.y + box.y, box.width, box.height}});
   }
   return places;
 }
@@ -63,12 +60,10 @@ const PinnablePlace* place_of(const std::vector<PinnablePlace>& places, const st
 
 // The values that are pinned, where they are large enough to be seen.
 void draw_pins(Ui& ui, const BudgetModel& model, const PinPlane& pins) {
-  const auto& [plane, picture, frame] = pins;
+  const auto& [plane, answer, frame] = pins;
   if (model.request().keep.empty() && model.request().recompute.empty()) return;
-  const PlanView plan = picture.plan();
   for (const MemoryBox& box : frame.boxes) {
-    const std::string value = model.pinnable().value_of(plan, picture.originals,
-                                                        picture.map.rectangles[box.index].buffer);
+    const std::string_view value = answer.pinnable[box.index];
     const Pin pin = value.empty() ? Pin::kFree : pin_of(model.request(), value);
     if (pin == Pin::kFree) continue;
     const Rect place{plane.x + box.x, plane.y + box.y, std::max(3.0F, box.width),
@@ -78,7 +73,7 @@ void draw_pins(Ui& ui, const BudgetModel& model, const PinPlane& pins) {
     if (ui.width(pin_mark(pin), Face::kSmall) + 6.0F > place.width || place.height < 14.0F)
       continue;
     const Color paper =
-        ui.theme().series[static_cast<std::size_t>(picture.map.rectangles[box.index].holds)];
+        ui.theme().series[static_cast<std::size_t>(answer.map.rectangles[box.index].holds)];
     const Surface surface(ui, {place.x, place.y, 0.0F, 0.0F}, paper);
     ui.text(place, pin_mark(pin),
             {.face = Face::kSmall, .color = ink_on(paper), .align = Align::kCenter});
@@ -87,17 +82,15 @@ void draw_pins(Ui& ui, const BudgetModel& model, const PinPlane& pins) {
 
 // Large ones alone, which a click can hit.
 void record_pinnable(Ui& ui, const BudgetModel& model, const PinPlane& pins) {
-  const auto& [plane, picture, frame] = pins;
+  const auto& [plane, answer, frame] = pins;
   if (!ui.items().keeps_all()) return;
   const Scope scope(ui, "value");
-  const PlanView plan = picture.plan();
   for (const MemoryBox& box : frame.boxes) {
-    const std::string value = model.pinnable().value_of(plan, picture.originals,
-                                                        picture.map.rectangles[box.index].buffer);
+    const std::string_view value = answer.pinnable[box.index];
     if (value.empty() || box.width < 3.0F || box.height < 3.0F) continue;
     ui.items().add({.path = ui.path_of(value),
                     .kind = ItemKind::kMark,
-                    .label = value,
+                    .label = std::string(value),
                     .value = std::string(name_of(pin_of(model.request(), value))),
                     .rect = {plane.x + box.x, plane.y + box.y, box.width, box.height},
                     .seen = {plane.x + box.x, plane.y + box.y, box.width, box.height},
@@ -116,7 +109,7 @@ void take_pin_keys(Ui& ui, BudgetModel& model, const PinPlane& pins, std::string
                                                 {"Right", {1.0F, 0.0F}},
                                                 {"Up", {0.0F, -1.0F}},
                                                 {"Down", {0.0F, 1.0F}}}};
-  const std::vector<PinnablePlace> places = pinnable_places(model, pins);
+  const std::vector<PinnablePlace> places = pinnable_places(pins);
   if (places.empty()) return;
   for (const Way& way : kWays) {
     if (!ui.take(way.key)) continue;
@@ -133,7 +126,7 @@ void take_pin_keys(Ui& ui, BudgetModel& model, const PinPlane& pins, std::string
 
 void draw_chosen_value(Ui& ui, const BudgetModel& model, const PinPlane& pins,
                        const std::string& chosen) {
-  const std::vector<PinnablePlace> places = pinnable_places(model, pins);
+  const std::vector<PinnablePlace> places = pinnable_places(pins);
   for (const PinnablePlace& each : places) {
     if (each.value != chosen) continue;
     ui.canvas().outline(each.place.inset(-1.0F), {.color = ui.theme().accent, .width = 2.0F});

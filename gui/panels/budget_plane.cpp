@@ -108,7 +108,7 @@ void draw_phases(Ui& ui, const Rect& plane, const Rect& axis, const MemoryMap& m
 }
 
 std::string value_tooltip(const PlanView& plan, const MemoryRectangle& rectangle, Pin pin,
-                          const std::string& value) {
+                          std::string_view value) {
   const PlanBuffer& buffer = plan.buffers[rectangle.buffer];
   std::string text = fmt::format(
       "{}\n{}, {} at offset {}\nalive in the times {} to {}", plan.text(buffer.label),
@@ -123,18 +123,18 @@ std::string value_tooltip(const PlanView& plan, const MemoryRectangle& rectangle
 }
 
 // What is below the mouse.
-std::string touch_plane(Ui& ui, BudgetModel& model, const Rect& plane, const PlanPicture& picture,
-                        const Response& response) {
+void touch_plane(Ui& ui, BudgetModel& model, const Rect& plane, const PlanAnswer& answer,
+                 const Response& response) {
   const Point mouse = ui.input().mouse;
-  if (!response.hovered || !plane.contains(mouse)) return {};
-  const double time = (mouse.x - plane.x) / plane.width * static_cast<double>(picture.map.times);
+  if (!response.hovered || !plane.contains(mouse)) return;
+  const double time = (mouse.x - plane.x) / plane.width * static_cast<double>(answer.map.times);
   const double byte =
       (plane.bottom() - mouse.y) / plane.height * static_cast<double>(model.most_bytes());
-  const std::uint32_t index = rectangle_at(picture.map, time, byte);
-  if (index == kNoRow) return {};
-  const PlanView plan = picture.plan();
-  const MemoryRectangle& rectangle = picture.map.rectangles[index];
-  const std::string value = model.pinnable().value_of(plan, picture.originals, rectangle.buffer);
+  const std::uint32_t index = rectangle_at(answer.map, time, byte);
+  if (index == kNoRow) return;
+  const PlanView plan = answer.plan();
+  const MemoryRectangle& rectangle = answer.map.rectangles[index];
+  const std::string_view value = answer.pinnable[index];
   const Pin pin = value.empty() ? Pin::kFree : pin_of(model.request(), value);
   ui.tooltip(response, value_tooltip(plan, rectangle, pin, value));
   if (response.clicked && !value.empty()) {
@@ -142,7 +142,6 @@ std::string touch_plane(Ui& ui, BudgetModel& model, const Rect& plane, const Pla
     set_pin(request, value, next_pin(pin));
     model.ask(std::move(request));
   }
-  return value;
 }
 
 // The classes of buffers that there are, with their colours. What covers most of the plane stands
@@ -170,7 +169,7 @@ void draw_legend(Ui& ui, const MemoryMap& map, Rect rest) {
 
 }  // namespace
 
-std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, const Rect& rect) {
+void draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, const Rect& rect) {
   Rect plane = rect;
   const float line = ui.line_height(Face::kSmall) + 6.0F;
   Rect legend = take_bottom(plane, line);
@@ -181,7 +180,7 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
   take_left(legend, gutter.width);
   ui.canvas().fill(plane, ui.theme().inset);
   const Clip clip(ui, rect);
-  const PlanPicture* shown = model.shown();
+  const PlanAnswer* shown = model.shown();
   auto& frames = workbench.state<PlaneFrames>();
   const bool has_plan = shown != nullptr && !shown->facts.is_null() && plane.height >= 8.0F;
   const std::int64_t most = model.most_bytes();
@@ -190,13 +189,13 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
                  frames.shown);
   }
   if (has_plan && ui.memory().focus == ui.path_of("plane")) {
-    take_pin_keys(ui, model, {.plane = plane, .picture = *shown, .frame = frames.shown},
+    take_pin_keys(ui, model, {.plane = plane, .answer = *shown, .frame = frames.shown},
                   frames.chosen);
   }
   const Response response = ui.hit(
       "plane", plane, {.kind = ItemKind::kArea, .label = "memory by time", .value = frames.chosen});
-  if (!has_plan) return {};
-  const PlanPicture* ghost = model.ghost();
+  if (!has_plan) return;
+  const PlanAnswer* ghost = model.ghost();
   if (ghost != nullptr && ghost->map.arena_bytes != shown->map.arena_bytes) {
     frame_memory(ghost->map, plane_range(ghost->map, most), plane.width, plane.height,
                  frames.ghost);
@@ -204,11 +203,11 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
                mixed(ui.theme().inset, ui.theme().soft_ink, 0.28F));
   }
   draw_boxes(ui, plane, shown->map, frames.shown, std::nullopt);
-  const PinPlane pins{.plane = plane, .picture = *shown, .frame = frames.shown};
+  const PinPlane pins{.plane = plane, .answer = *shown, .frame = frames.shown};
   draw_pins(ui, model, pins);
   record_pinnable(ui, model, pins);
   if (ghost != nullptr && ghost->map.arena_bytes != shown->map.arena_bytes) {
-    const std::string before = model.twin_of(ghost->answer->outcome.request) + " | /arena_bytes";
+    const std::string before = model.twin_of(ghost->outcome.request) + " | /arena_bytes";
     draw_arena(ui, plane, ghost->map.arena_bytes, most, {.what = "before", .fact = before},
                ui.theme().soft_ink, true);
   }
@@ -220,7 +219,7 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
     draw_phases(ui, plane, axis, shown->map);
   }
   draw_legend(ui, shown->map, legend);
-  return touch_plane(ui, model, plane, *shown, response);
+  touch_plane(ui, model, plane, *shown, response);
 }
 
 }  // namespace trainscope::gui

@@ -66,6 +66,28 @@ TEST_CASE("lower: every model's programs keep each value until its last reader")
   }
 }
 
+TEST_CASE("lower: what nobody runs has the same places and keeps nothing that was prepared") {
+  std::size_t prepared = 0;  // what would be kept
+  for (const std::string& name : kReferenceModels) {
+    CAPTURE(name);
+    const ReferenceModel reference(name);
+    const auto run = compile(reference.model, reference.options(GraphMode::kTrain, {.threads = 2}));
+    const auto plan = compile(reference.model,
+                              reference.options(GraphMode::kTrain, {.threads = 2, .runs = false}));
+    CHECK(run->program.runs);
+    CHECK_FALSE(plan->program.runs);
+    REQUIRE(plan->program.calls.size() == run->program.calls.size());
+    for (std::size_t i = 0; i < plan->program.calls.size(); ++i) {
+      prepared += run->program.calls[i].prepared.state == nullptr ? 0 : 1;
+      CHECK(plan->program.calls[i].prepared.state == nullptr);
+      CHECK(plan->program.calls[i].kernel == run->program.calls[i].kernel);
+    }
+    CHECK(placement_of(plan->program).offsets == placement_of(run->program).offsets);
+    CHECK(plan->program.arena().bytes == run->program.arena().bytes);
+  }
+  CHECK(prepared > 0);
+}
+
 TEST_CASE("placement_faults: sees values moved onto living ones and workspaces onto outputs") {
   const ReferenceModel reference("lenet");
   const auto compiled = compile(reference.model, reference.options(GraphMode::kTrain));

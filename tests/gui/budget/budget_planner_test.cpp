@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/bundle/plan_json.h"
 #include "engine/core/error.h"
 #include "gui/budget/budget_view.h"
 #include "gui/budget/train_on.h"
@@ -40,7 +41,7 @@ TEST_CASE("budget planner: of many requests the newest is answered, as the step 
   REQUIRE(opened->front != nullptr);
   const std::int64_t plain = opened->front->front().arena_bytes;
   const std::int64_t least = opened->front->back().arena_bytes;
-  CHECK(view_of(*opened->plain->record).arena().bytes == plain);
+  CHECK(opened->plain->map.arena_bytes == plain);
   std::uint64_t last = 0;
   for (std::int64_t i = 0; i <= 200; ++i) {
     last = planner.ask(budget(least + (plain - least) * (200 - i) / 200));
@@ -59,6 +60,36 @@ TEST_CASE("budget planner: of many requests the newest is answered, as the step 
   const StepPlanner alone(planned_step(run), {});
   CHECK(places_of(view_of(*state->answer->outcome.record)) ==
         places_of(view_of(*alone.plan(budget(least), {}).record)));
+}
+
+TEST_CASE("budget planner: an answer has all that a frame draws of it") {
+  const TemporaryFolder folder;
+  const RunReader run = recorded_run(folder, 1);
+  BudgetPlanner planner([&] { return planned_step(run); });
+  wait_for(planner);
+  const auto opened = planner.state();
+  REQUIRE(opened->front != nullptr);
+  planner.ask(budget(opened->front->back().arena_bytes));
+  wait_for(planner);
+  const auto state = planner.state();
+  REQUIRE(state->pinnable != nullptr);
+  for (const auto& answer : {state->plain, state->answer}) {
+    REQUIRE(answer != nullptr);
+    REQUIRE(answer->outcome.record != nullptr);
+    const PlanView plan = answer->plan();
+    CHECK(answer->map.arena_bytes == plan.arena().bytes);
+    CHECK(answer->facts == plan_sizes(plan));
+    const std::vector<std::uint32_t> originals = original_values(plan);
+    REQUIRE(answer->pinnable.size() == answer->map.rectangles.size());
+    std::size_t named = 0;
+    for (std::size_t i = 0; i < answer->pinnable.size(); ++i) {
+      const std::uint32_t buffer = answer->map.rectangles[i].buffer;
+      CHECK(answer->pinnable[i] == state->pinnable->value_of(plan, originals, buffer));
+      named += answer->pinnable[i].empty() ? 0 : 1;
+    }
+    CHECK(named > 0);
+    CHECK(named < answer->pinnable.size());
+  }
 }
 
 TEST_CASE("budget planner: the point of a budget is there when it is asked for, then bettered" *

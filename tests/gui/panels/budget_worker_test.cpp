@@ -48,10 +48,10 @@ std::vector<pid_t> children() {
 }
 
 // The plan that the panel draws.
-const PlanPicture& shown_plan(BudgetWindow& panel) {
-  const PlanPicture* shown = panel.window.workbench().state<BudgetPanel>().model.shown();
+const PlanAnswer& shown_plan(BudgetWindow& panel) {
+  const PlanAnswer* shown = panel.window.workbench().state<BudgetPanel>().model.shown();
   REQUIRE(shown != nullptr);
-  REQUIRE(shown->answer->outcome.record != nullptr);
+  REQUIRE(shown->outcome.record != nullptr);
   return *shown;
 }
 
