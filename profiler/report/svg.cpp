@@ -13,7 +13,7 @@ namespace {
 constexpr double kPictureWidth = 720.0;
 constexpr double kLeft = 64.0;
 constexpr double kRight = 24.0;
-constexpr double kTop = 12.0;
+constexpr double kTop = 28.0;  // the label of the axis at the left stands in it
 constexpr double kBottom = 40.0;
 
 }  // namespace
@@ -49,9 +49,8 @@ std::string Plane::axes(const AxisTexts& texts, const std::vector<double>& x_tic
   }
   svg += fmt::format("<text class=\"tick middle\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
                      kLeft + width() / 2.0, bottom + 33.0, escaped(texts.x_label));
-  svg += fmt::format(
-      "<text class=\"tick middle\" transform=\"translate(12 {:.1f}) rotate(-90)\">{}</text>\n",
-      kTop + height() / 2.0, escaped(texts.y_label));
+  // Above its numbers, which may be as wide as the margin where the page is narrow.
+  svg += fmt::format("<text class=\"tick\" x=\"4\" y=\"15\">{}</text>\n", escaped(texts.y_label));
   return svg;
 }
 
