@@ -12,7 +12,9 @@ namespace trainscope::cuda {
 void keep_row_statistics(const float* largest, const float* sums, float* statistics,
                          std::int64_t rows, const CallContext& call);
 
-// log_sums[i] = the logarithm of row i's sum of exp(score), from its statistics.
+// log_sums[i] = the logarithm of row i's sum of exp(score), from its statistics: one f32 for both,
+// which beyond 2^28 has nothing of the sum left. A row whose keys are all masked by the least f32
+// gets weights of 1 from it, not 1 / keys. Own kernels use the two statistics.
 void row_log_sums(const float* statistics, float* log_sums, std::int64_t rows,
                   const CallContext& call);
 

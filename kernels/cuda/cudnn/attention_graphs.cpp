@@ -8,6 +8,7 @@ namespace trainscope::cuda {
 namespace {
 
 constexpr std::size_t kRank = 4;  // [batch, heads, tokens, elements of a head]
+constexpr std::int64_t kElementBytes = 2;
 
 // Heads that lie in rows of tokens.
 Dims head_strides(std::int64_t tokens, std::int64_t row, std::int64_t width) {
@@ -119,6 +120,13 @@ class AttentionGraphs {
   TensorId scale_ = kNoTensor;
 };
 
+// Of q, k, v, y and their gradients.
+std::int64_t gradient_operand_bytes(const AttentionShape& shape) {
+  const std::int64_t of_queries = shape.batch * shape.tokens * shape.heads * shape.width;
+  const std::int64_t of_keys = shape.batch * shape.keys * shape.kv_heads * shape.width;
+  return 4 * (of_queries + of_keys) * kElementBytes;
+}
+
 }  // namespace
 
 OpGraph attention_graph(const AttentionShape& shape) { return AttentionGraphs(shape).forward(); }
@@ -128,16 +136,26 @@ OpGraph attention_grad_graph(const AttentionShape& shape) {
 }
 
 AttentionShape attention_grad_part(AttentionShape shape) {
-  constexpr std::int64_t kElementBytes = 2;
-  const std::int64_t of_queries = shape.batch * shape.tokens * shape.heads * shape.width;
-  const std::int64_t of_keys = shape.batch * shape.keys * shape.kv_heads * shape.width;
-  const std::int64_t most = 4 * (of_queries + of_keys) * kElementBytes;
+  const std::int64_t most = gradient_operand_bytes(shape);
   const std::int64_t of_entry = shape.heads * shape.tokens * shape.keys * kElementBytes;
   std::int64_t entries = shape.batch;
   while (entries > 1 && (shape.batch % entries != 0 || entries * of_entry > most)) --entries;
+  std::int64_t groups = 1;
+  while (groups < shape.kv_heads && (shape.kv_heads % groups != 0 || of_entry > groups * most)) {
+    ++groups;
+  }
   shape.batch = entries;
-  if (!shape.bias.empty() && shape.bias[0] != 1) shape.bias[0] = entries;
+  shape.heads /= groups;
+  shape.kv_heads /= groups;
+  shape.groups = groups;
+  if (shape.bias.empty()) return shape;
+  if (shape.bias[0] != 1) shape.bias[0] = entries;
+  if (shape.bias[1] != 1) shape.bias[1] /= groups;
   return shape;
+}
+
+std::size_t most_attention_grad_workspace_bytes(const AttentionShape& shape) {
+  return static_cast<std::size_t>(2 * gradient_operand_bytes(shape)) + (std::size_t{256} << 20);
 }
 
 }  // namespace trainscope::cuda

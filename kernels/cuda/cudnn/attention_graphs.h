@@ -3,13 +3,14 @@
 // makes of attention (cuDNN 9 developer guide, "Fused Flash Attention").
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cuda/cudnn/op_graph.h"
 
 namespace trainscope::cuda {
 
-// A call, or a part of one with fewer entries of the batch.
+// A call, or a part of one: some entries of the batch, or a group of the heads of one.
 struct AttentionShape {
   cudnnDataType_t type = CUDNN_DATA_BFLOAT16;  // of all operands but the statistics and the bias
   std::int64_t batch = 0;
@@ -21,12 +22,13 @@ struct AttentionShape {
   bool packed = false;     // q, k and v lie side by side in each token
   bool causal = false;
   float scale = 1.0F;
-  Dims bias = {};  // its four axes, 1 where it is broadcast; of f32. Empty: none
+  Dims bias = {};           // its four axes, 1 where it is broadcast; of f32. Empty: none
+  std::int64_t groups = 1;  // of heads, of which this part has one: tokens hold those of all
 
   // Elements from one token to the next of q, of k and v, and of y.
-  std::int64_t q_row() const { return packed ? (heads + 2 * kv_heads) * width : heads * width; }
-  std::int64_t kv_row() const { return packed ? q_row() : kv_heads * width; }
-  std::int64_t y_row() const { return heads * width; }
+  std::int64_t q_row() const { return (packed ? heads + 2 * kv_heads : heads) * groups * width; }
+  std::int64_t kv_row() const { return packed ? q_row() : kv_heads * groups * width; }
+  std::int64_t y_row() const { return heads * groups * width; }
 };
 
 // Operands: q, k, v, the bias where there is one; then largest and sum [batch, heads, tokens, 1] of
@@ -40,9 +42,12 @@ OpGraph attention_graph(const AttentionShape& shape);
 // of `type`, in its workspace).
 OpGraph attention_grad_graph(const AttentionShape& shape);
 
-// The largest part of the batch that divides it and whose gradients of scores take no more memory
-// than q, k, v, y and their gradients of the whole batch do, or one entry. Parts are computed one
-// after the other.
+// The largest part that divides a call and whose gradients of scores take no more memory than the
+// call's q, k, v, y and their gradients do: entries of the batch, else heads of k and v of one
+// entry, with the heads of q that share them, at least one. Parts are computed one after the other.
 AttentionShape attention_grad_part(AttentionShape shape);
+
+// Of a part of this call: twice the bytes of q, k, v, y and their gradients, and 256 MiB.
+std::size_t most_attention_grad_workspace_bytes(const AttentionShape& shape);
 
 }  // namespace trainscope::cuda

@@ -49,13 +49,13 @@ struct GradWeight {
 };
 
 template <class Op>
-const PlannedGraph& planned_for(const PrepareArgs& args) {
+PlannedGraph planned_for(const PrepareArgs& args) {
   const OpGraph graph = Op::graph(args);
   return planned(graph, most_conv_workspace_bytes(graph));
 }
 
 struct ConvCall {
-  const CudnnPlan* plan;
+  std::shared_ptr<const CudnnPlan> plan;
   OwnKernel own;
 };
 
@@ -64,13 +64,13 @@ Support supports_conv(const PrepareArgs& args) {
   for (const TensorView& view : {args.inputs[0], args.inputs[1], args.outputs[0]}) {
     if (view.elements() == 0) return {"a tensor is empty"};
   }
-  const PlannedGraph& graph = planned_for<Op>(args);
+  const PlannedGraph graph = planned_for<Op>(args);
   return supported_if(graph.plan != nullptr, graph.why_not);
 }
 
 template <class Op>
 Prepared prepare_conv(const PrepareArgs& args) {
-  const CudnnPlan* plan = planned_for<Op>(args).plan.get();
+  const std::shared_ptr<const CudnnPlan> plan = planned_for<Op>(args).plan;
   const auto call = std::make_shared<ConvCall>(
       ConvCall{.plan = plan, .own = OwnKernel(Op::kOp, args.outputs[0].type.dtype, args)});
   return {.workspace_bytes = std::max(plan->workspace_bytes(), call->own.workspace_bytes()),

@@ -110,10 +110,4 @@ cudnnHandle_t cudnn_handle(std::string* why_not) {
   return handle;
 }
 
-std::string cudnn_description() {
-  std::string why_not = loaded().why_not;
-  if (why_not.empty()) (void)cudnn_handle(&why_not);
-  return why_not.empty() ? "cuDNN " + cudnn().version_text() : "no cuDNN: " + why_not;
-}
-
 }  // namespace trainscope::cuda

@@ -38,7 +38,8 @@ const Cudnn& cudnn();
 // The library's handle for the thread's current device, made when it is first asked for; null, with
 // the reason, where the library gives none.
 cudnnHandle_t cudnn_handle(std::string* why_not);
-// Of the thread's current device: "cuDNN 9.19.0", or "no cuDNN: " and why not.
+// Of the thread's current device: "cuDNN 9.19.0", followed by why attention is not its work there,
+// for which a small one is planned; or "no cuDNN: " and why not.
 std::string cudnn_description();
 
 }  // namespace trainscope::cuda

@@ -15,6 +15,23 @@ std::string call_of(const char* function, const char* name) {
 
 }  // namespace
 
+// Refusals are the statuses of this range, but for those that tell of the machine.
+bool CudnnFailure::is_fault() const {
+  constexpr int kFirstRefusal = CUDNN_STATUS_NOT_SUPPORTED;
+  constexpr int kLastRefusal = kFirstRefusal + 999;
+  switch (status_) {
+    case CUDNN_STATUS_SUCCESS:
+      return false;
+    case CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER:
+    case CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDART:
+    case CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING:
+    case CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE:
+      return true;
+    default:
+      return static_cast<int>(status_) < kFirstRefusal || static_cast<int>(status_) > kLastRefusal;
+  }
+}
+
 void CudnnFailure::check(cudnnStatus_t status, const std::string& what) {
   if (status == CUDNN_STATUS_SUCCESS || !none()) return;
   status_ = status;

@@ -14,6 +14,10 @@ namespace trainscope::cuda {
 class CudnnFailure {
  public:
   bool none() const { return text_.empty(); }
+  // Whether something is broken: a library is missing, memory has run out, a call was wrong. False
+  // also of a refusal, that the library has no way to do what it was asked for: another way may be
+  // tried then.
+  bool is_fault() const;
   cudnnStatus_t status() const { return status_; }
   // "cudnnBackendFinalize of a matmul: status ...".
   const std::string& text() const { return text_; }

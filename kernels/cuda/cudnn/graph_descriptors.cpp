@@ -14,6 +14,7 @@ namespace trainscope::cuda {
 namespace {
 
 constexpr std::int64_t kAlignment = 16;  // bytes, of every operand
+constexpr std::int64_t kMostNotes = 64;  // of an engine: room for those of later versions
 
 // Makes the descriptors of one graph.
 class Describer {
@@ -219,19 +220,33 @@ std::string reasons_of(const std::string& words) {
   return reasons;
 }
 
-// What an attribute holds: up to kMost elements.
-template <typename T, std::size_t kMost>
+// What an attribute holds, or nothing and why: up to `most` elements.
+template <typename T>
 std::vector<T> attribute_of(const CudnnDescriptor& descriptor, cudnnBackendAttributeName_t name,
-                            cudnnBackendAttributeType_t type, CudnnFailure& failure) {
-  std::vector<T> values(kMost);
+                            cudnnBackendAttributeType_t type, std::int64_t most,
+                            CudnnFailure& failure) {
+  if (!failure.none()) return {};
+  const std::string what = "cudnnBackendGetAttribute " + std::to_string(static_cast<int>(name));
+  std::vector<T> values(static_cast<std::size_t>(most));
   std::int64_t count = 0;
-  failure.check(cudnn().get_attribute(descriptor.get(), name, type,
-                                      static_cast<std::int64_t>(kMost), &count, values.data()),
-                "cudnnBackendGetAttribute " + std::to_string(static_cast<int>(name)));
+  failure.check(cudnn().get_attribute(descriptor.get(), name, type, most, &count, values.data()),
+                what);
+  if (count < 0 || count > most) failure.say(what + ": " + std::to_string(count) + " elements");
   values.resize(failure.none() ? static_cast<std::size_t>(count) : 0);
   return values;
 }
 
+// The one number that an attribute holds; 0, and why, where it holds none.
+std::int64_t number_of(const CudnnDescriptor& descriptor, cudnnBackendAttributeName_t name,
+                       CudnnFailure& failure) {
+  const auto numbers = attribute_of<std::int64_t>(descriptor, name, CUDNN_TYPE_INT64, 1, failure);
+  if (!numbers.empty()) return numbers[0];
+  failure.say("cudnnBackendGetAttribute " + std::to_string(static_cast<int>(name)) +
+              ": it holds nothing");
+  return 0;
+}
+
+// What can be read of a configuration; the failure says why not all that a choice needs.
 EngineConfig engine_config(CudnnDescriptor config, CudnnFailure& failure) {
   EngineConfig found;
   found.config = std::move(config);
@@ -243,15 +258,18 @@ EngineConfig engine_config(CudnnDescriptor config, CudnnFailure& failure) {
       cudnn().get_attribute(found.config.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
                             CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, static_cast<void*>(&engine)),
       "cudnnBackendGetAttribute of an engine");
-  if (!failure.none()) return found;
-  const auto indices = attribute_of<std::int64_t, 1>(found.engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX,
-                                                     CUDNN_TYPE_INT64, failure);
-  if (!indices.empty()) found.index = indices[0];
-  found.notes = attribute_of<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT>(
-      found.engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, failure);
+  if (count != 1) failure.say("a configuration has no engine");
+  found.index = number_of(found.engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, failure);
+  found.notes = attribute_of<std::int32_t>(found.engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                           CUDNN_TYPE_NUMERICAL_NOTE, kMostNotes, failure);
+  CudnnFailure of_plans_alone;
+  found.workspace_bytes =
+      number_of(found.config, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, of_plans_alone);
   return found;
 }
 
+// Of the configurations that a mode gives those that can be read. The failure is the mode's, or
+// says why the first one cannot be read.
 void add_proposed(const GraphDescriptors& graph, cudnnBackendHeurMode_t mode, CudnnFailure& failure,
                   std::vector<EngineConfig>& configs) {
   CudnnDescriptor heuristics(failure, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "heuristics");
@@ -277,9 +295,16 @@ void add_proposed(const GraphDescriptors& graph, cudnnBackendHeurMode_t mode, Cu
                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count,
                                       static_cast<void*>(handles.data())),
                 "cudnnBackendGetAttribute of the heuristics' results");
+  if (!failure.none()) return;
   results.resize(static_cast<std::size_t>(count));
   for (CudnnDescriptor& result : results) {
-    if (failure.none()) configs.push_back(engine_config(std::move(result), failure));
+    CudnnFailure of_result;
+    EngineConfig config = engine_config(std::move(result), of_result);
+    if (of_result.none()) {
+      configs.push_back(std::move(config));
+    } else {
+      failure.say(of_result.text());
+    }
   }
 }
 
@@ -291,7 +316,7 @@ GraphDescriptors describe_graph(const OpGraph& graph, const CudnnTarget& target,
 }
 
 bool EngineConfig::has(cudnnBackendNumericalNote_t note) const {
-  return std::ranges::find(notes, note) != notes.end();
+  return std::ranges::find(notes, static_cast<std::int32_t>(note)) != notes.end();
 }
 
 // One of the two lists may be empty, or refused.
@@ -299,19 +324,30 @@ std::vector<EngineConfig> engine_configs(const GraphDescriptors& graph, CudnnFai
   std::vector<EngineConfig> configs;
   if (!failure.none()) return configs;
   (void)cudnn().last_words();
+  CudnnFailure refusal;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     CudnnFailure of_mode;
     add_proposed(graph, mode, of_mode, configs);
-    if (failure.none()) failure = of_mode;
+    if (of_mode.is_fault()) {
+      failure = of_mode;
+      return {};
+    }
+    if (refusal.none()) refusal = of_mode;
   }
-  if (!configs.empty()) failure = {};
-  const std::string reasons = configs.empty() ? reasons_of(cudnn().last_words()) : std::string();
-  if (configs.empty())
-    failure.say("cuDNN has no engine for it" + (reasons.empty() ? "" : ": " + reasons));
+  if (!configs.empty()) return configs;
+  failure = refusal;
+  const std::string reasons = reasons_of(cudnn().last_words());
+  failure.say("cuDNN has no engine for it" + (reasons.empty() ? "" : ": " + reasons));
   return configs;
 }
 
-std::string why_not_used(const EngineConfig& config, cudnnDataType_t type) {
+std::string why_not_used(const EngineConfig& config, cudnnDataType_t type,
+                         std::size_t most_workspace_bytes) {
+  constexpr auto kKnownNotes = static_cast<std::int32_t>(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  const auto is_unknown = [](std::int32_t note) { return note < 0 || note >= kKnownNotes; };
+  if (std::ranges::any_of(config.notes, is_unknown)) {
+    return "it has a note on its numbers that this build does not know";
+  }
   if (config.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return "its sums have no fixed order";
   for (const auto note :
        {CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD,
@@ -322,10 +358,12 @@ std::string why_not_used(const EngineConfig& config, cudnnDataType_t type) {
   if (config.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) {
     return "it adds in less than f32";
   }
-  if (type != CUDNN_DATA_FLOAT) return {};
-  if (config.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) ||
-      config.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) {
+  if (type == CUDNN_DATA_FLOAT && (config.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) ||
+                                   config.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS))) {
     return "it multiplies in TF32";
+  }
+  if (static_cast<std::size_t>(config.workspace_bytes) > most_workspace_bytes) {
+    return "its workspace is larger than " + std::to_string(most_workspace_bytes) + " bytes";
   }
   return {};
 }
@@ -344,10 +382,7 @@ CudnnDescriptor plan_descriptor(const EngineConfig& config, const GraphDescripto
 }
 
 std::int64_t plan_workspace_bytes(const CudnnDescriptor& plan, CudnnFailure& failure) {
-  if (!failure.none()) return 0;
-  const auto bytes = attribute_of<std::int64_t, 1>(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                                   CUDNN_TYPE_INT64, failure);
-  return bytes.empty() ? 0 : bytes[0];
+  return number_of(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, failure);
 }
 
 }  // namespace trainscope::cuda

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
 #include "kernels/cuda/cudnn/cudnn.h"
@@ -24,6 +25,28 @@ void add_reason(std::string& reasons, const std::string& reason) {
 
 std::string name_of(Stream stream) {
   return stream == kComputeStream ? "the compute stream" : "the transfer stream";
+}
+
+// Nobody computes otherwise because of what is broken without being told.
+[[noreturn]] void throw_broken(const std::string& text) {
+  throw std::runtime_error(text + "; with TRAINSCOPE_CUDNN=off cuDNN is not used");
+}
+void throw_fault(const CudnnFailure& failure) {
+  if (failure.is_fault()) throw_broken(failure.text());
+}
+
+// A plan, or why there is none. Texts and plans stay where they are.
+struct KeptPlan {
+  std::shared_ptr<const CudnnPlan> plan;
+  std::string why_not;
+};
+using KeptPlans = std::map<std::string, KeptPlan>;
+
+// A search for the largest batch plans more graphs than one step has.
+void forget_unused(KeptPlans& plans) {
+  constexpr std::size_t kMany = 512;
+  if (plans.size() < kMany) return;
+  std::erase_if(plans, [](const auto& each) { return each.second.plan.use_count() == 1; });
 }
 
 }  // namespace
@@ -47,8 +70,9 @@ CudnnPlan::CudnnPlan(const OpGraph& graph) : summary_(graph.summary()) {
 std::unique_ptr<CudnnPlan> CudnnPlan::make(const OpGraph& graph, std::size_t most_workspace_bytes,
                                            std::string* why_not) {
   std::unique_ptr<CudnnPlan> plan(new CudnnPlan(graph));
-  plan->target_.handle = cudnn_handle(why_not);
-  if (plan->target_.handle == nullptr) return nullptr;
+  std::string why_no_handle;
+  plan->target_.handle = cudnn_handle(&why_no_handle);
+  if (plan->target_.handle == nullptr) throw_broken(why_no_handle);
   if (!plan->choose(most_workspace_bytes, graph, why_not)) plan.reset();
   return plan;
 }
@@ -59,32 +83,30 @@ bool CudnnPlan::choose(std::size_t most_workspace_bytes, const OpGraph& graph,
   CudnnFailure failure;
   graph_ = describe_graph(graph, target_, failure);
   std::vector<EngineConfig> configs = engine_configs(graph_, failure);
+  throw_fault(failure);
   std::string reasons;
   for (EngineConfig& config : configs) {
-    std::string reason = why_not_used(config, type);
-    if (reason.empty() && take(std::move(config), most_workspace_bytes, &reason)) return true;
+    std::string reason = why_not_used(config, type, most_workspace_bytes);
+    if (reason.empty()) reason = take(std::move(config), type, most_workspace_bytes);
+    if (reason.empty()) return true;
     add_reason(reasons, reason);
   }
   *why_not = failure.none() ? reasons : failure.text();
   return false;
 }
 
-bool CudnnPlan::take(EngineConfig config, std::size_t most_workspace_bytes, std::string* why_not) {
+std::string CudnnPlan::take(EngineConfig config, cudnnDataType_t type,
+                            std::size_t most_workspace_bytes) {
   CudnnFailure failure;
   CudnnDescriptor plan = plan_descriptor(config, graph_, target_, failure);
-  const std::int64_t bytes = plan_workspace_bytes(plan, failure);
-  if (!failure.none()) {
-    *why_not = failure.text();
-    return false;
-  }
-  if (static_cast<std::size_t>(bytes) > most_workspace_bytes) {
-    *why_not = "its workspace is larger than " + std::to_string(most_workspace_bytes) + " bytes";
-    return false;
-  }
+  config.workspace_bytes = plan_workspace_bytes(plan, failure);
+  throw_fault(failure);
+  if (!failure.none()) return failure.text();
+  std::string why_not = why_not_used(config, type, most_workspace_bytes);
+  if (!why_not.empty()) return why_not;
   config_ = std::move(config);
   plan_ = std::move(plan);
-  workspace_bytes_ = static_cast<std::size_t>(bytes);
-  return true;
+  return {};
 }
 
 void CudnnPlan::run(std::span<void* const> operands, void* workspace,
@@ -107,21 +129,24 @@ void CudnnPlan::run(std::span<void* const> operands, void* workspace,
             failure.text() + " (" + summary_ + ", on " + name_of(call.stream) + ")");
 }
 
-// Nothing of it is given back: when a process ends, the library may be gone before.
-const PlannedGraph& planned(const OpGraph& graph, std::size_t most_workspace_bytes) {
-  static auto& plans = *std::make_unique<std::map<std::string, PlannedGraph>>().release();
+// The table is never given back: when a process ends, the library may be gone before. It has all
+// plans that somebody uses, so that none of them ends then.
+PlannedGraph planned(const OpGraph& graph, std::size_t most_workspace_bytes) {
+  static auto& plans = *std::make_unique<KeptPlans>().release();
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   int device = 0;
   (void)cudaGetDevice(&device);
   const std::string key =
       std::to_string(device) + " " + std::to_string(most_workspace_bytes) + " " + graph.text();
-  const auto [found, is_new] = plans.try_emplace(key);
-  PlannedGraph& of_graph = found->second;
-  if (is_new) {
-    of_graph.plan = CudnnPlan::make(graph, most_workspace_bytes, &of_graph.why_not);
+  auto found = plans.find(key);
+  if (found == plans.end()) {
+    forget_unused(plans);
+    KeptPlan made;
+    made.plan = CudnnPlan::make(graph, most_workspace_bytes, &made.why_not);
+    found = plans.emplace(key, std::move(made)).first;
   }
-  return of_graph;
+  return {.plan = found->second.plan, .why_not = found->second.why_not};
 }
 
 }  // namespace trainscope::cuda

@@ -2,8 +2,8 @@
 #include "kernels/cuda/loader/library_folders.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
-#include <string_view>
 #include <system_error>
 
 namespace trainscope::cuda {
@@ -103,6 +103,23 @@ fs::path find_library(std::span<const fs::path> folders, const std::string& file
     if (fs::is_regular_file(folder / file, ignored)) return folder / file;
   }
   return {};
+}
+
+std::string highest_numbered(const fs::path& folder, std::string_view begin) {
+  std::string highest;
+  int most = -1;
+  std::error_code ignored;
+  for (fs::directory_iterator at(folder, ignored), end; at != end; at.increment(ignored)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(begin)) continue;
+    int number = 0;
+    const char* const last = name.data() + name.size();
+    const auto [rest, error] = std::from_chars(name.data() + begin.size(), last, number);
+    if (error != std::errc() || rest != last || number <= most) continue;
+    most = number;
+    highest = name;
+  }
+  return highest;
 }
 
 }  // namespace trainscope::cuda

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trainscope::cuda {
@@ -24,5 +25,7 @@ std::vector<std::filesystem::path> library_folders(const LibraryPlaces& places);
 // The file of that name in the first folder that has it; empty: none has.
 std::filesystem::path find_library(std::span<const std::filesystem::path> folders,
                                    const std::string& file);
+// The name of the file in `folder` that is `begin` and the highest number; empty: there is none.
+std::string highest_numbered(const std::filesystem::path& folder, std::string_view begin);
 
 }  // namespace trainscope::cuda

@@ -15,7 +15,10 @@ namespace {
 constexpr const char* kPlugIn = "libtrainscope_cuda.so";
 // Of NVIDIA. What a library needs is before it.
 constexpr std::array kNeeded = {"libcudart.so.13", "libcublasLt.so.13"};
-constexpr const char* kCudnn = "libcudnn.so.9";  // may be missing
+// These may be missing.
+constexpr const char* kCudnn = "libcudnn.so.9";
+constexpr const char* kNvrtc = "libnvrtc.so.13";
+constexpr const char* kNvrtcBuiltins = "libnvrtc-builtins.so.13.";  // and the minor version
 constexpr const char* kNccl = "libnccl.so.2";
 constexpr const char* kCupti = "libcupti.so.13";
 
@@ -31,6 +34,18 @@ void* open_library(const std::vector<std::filesystem::path>& folders, const char
   }
   files.push_back({.file = file, .path = path.string()});
   return library;
+}
+
+// cuDNN compiles attention with NVRTC, which it asks the system's loader for by its name, and that
+// asks for its builtins: both find what is open already. The builtins are those beside NVRTC, so
+// that the two are of one version.
+void open_compiler(const std::vector<std::filesystem::path>& folders,
+                   std::vector<LoadedLibrary>& files) {
+  std::string ignored;
+  const std::filesystem::path folder = find_library(folders, kNvrtc).parent_path();
+  const std::string builtins = highest_numbered(folder, kNvrtcBuiltins);
+  if (!builtins.empty()) (void)open_library({folder}, builtins.c_str(), files, ignored);
+  (void)open_library(folders, kNvrtc, files, ignored);
 }
 
 std::string version_fault(const BackEndLibrary& library) {
@@ -58,6 +73,7 @@ LoadedBackEnd load(const std::vector<std::filesystem::path>& folders) {
     loaded.why_not = "a library of CUDA is missing: " + why;
     return loaded;
   }
+  open_compiler(folders, loaded.files);
   (void)open_library(folders, kCudnn, loaded.files, why);
   void* plug_in = open_library(folders, kPlugIn, loaded.files, why);
   if (plug_in == nullptr) {

@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/cuda/simulated/cudnn_execution.h"
@@ -23,26 +27,57 @@ struct Handle {
 };
 Handle* handle_of(cudnnHandle_t handle) { return reinterpret_cast<Handle*>(handle); }
 
+// The status that TRAINSCOPE_SIMULATED_CUDNN_FAULT asks for at a place: "plan 4001" where a plan is
+// finalized, "graph 1002" and "heuristics 4003" likewise, "handle 1008" where one is made.
+cudnnStatus_t asked_fault(std::string_view place) {
+  const char* const asked = std::getenv("TRAINSCOPE_SIMULATED_CUDNN_FAULT");
+  std::istringstream words(asked == nullptr ? "" : asked);
+  std::string at;
+  int status = 0;
+  words >> at >> status;
+  if (at != place) return CUDNN_STATUS_SUCCESS;
+  return refuse(static_cast<cudnnStatus_t>(status), "the environment asks for it");
+}
+
+cudnnStatus_t asked_fault_of(cudnnBackendDescriptorType_t type) {
+  switch (type) {
+    case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
+      return asked_fault("graph");
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+      return asked_fault("heuristics");
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
+      return asked_fault("plan");
+    default:
+      return CUDNN_STATUS_SUCCESS;
+  }
+}
+
 struct Engine {
   Flaw flaw;
-  std::vector<cudnnBackendNumericalNote_t> notes;
+  std::vector<std::int32_t> notes;
+  bool tells_notes = true;
 };
-// In the order in which heuristics propose them.
+constexpr std::int32_t kNoteOfLaterVersions = CUDNN_NUMERICAL_NOTE_TYPE_COUNT + 3;
 const std::vector<Engine>& engines() {
   static const std::vector<Engine> all = {
+      {Flaw::kUnordered, {}, false},
+      {Flaw::kUnordered, {kNoteOfLaterVersions}},
       {Flaw::kUnordered, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}},
       {Flaw::kLowSums, {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}},
       {Flaw::kTf32, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}},
       {Flaw::kNone, {}}};
   return all;
 }
+constexpr std::int64_t kTf32Engine = 4;
+constexpr std::int64_t kRightEngine = 5;
 
 bool is_short(cudnnDataType_t type) {
   return type == CUDNN_DATA_BFLOAT16 || type == CUDNN_DATA_HALF;
 }
 
-// Engines of this graph, by number. As the library's: matmuls run on tensor cores alone, which take
-// rows of 16 bytes; elements of two bytes they take as they are.
+// Engines of this graph, by number, in the order in which heuristics propose them. As the
+// library's: matmuls run on tensor cores alone, which take rows of 16 bytes; elements of two bytes
+// they take as they are.
 std::vector<std::int64_t> engines_for(const OpGraph& graph) {
   bool multiplies = false;
   bool is_two_bytes = false;
@@ -58,14 +93,14 @@ std::vector<std::int64_t> engines_for(const OpGraph& graph) {
       return {};
     }
   }
-  std::vector<std::int64_t> numbers = {0, 1};
-  if (!is_two_bytes) numbers.push_back(2);
-  if (!multiplies || is_two_bytes) numbers.push_back(3);
+  std::vector<std::int64_t> numbers = {0, 1, 2, 3};
+  if (!is_two_bytes) numbers.push_back(kTf32Engine);
+  if (!multiplies || is_two_bytes) numbers.push_back(kRightEngine);
   return numbers;
 }
 
-Flaw flaw_of(const Descriptor& plan) {
-  return engines()[static_cast<std::size_t>(plan.engine)].flaw;
+const Engine& engine_of(const Descriptor& descriptor) {
+  return engines()[static_cast<std::size_t>(descriptor.engine)];
 }
 
 cudnnStatus_t finalize(Descriptor& descriptor) {
@@ -182,6 +217,8 @@ void cudnnGetLastErrorString(char* message, std::size_t bytes) {
 }
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  const cudnnStatus_t status = asked_fault("handle");
+  if (status != CUDNN_STATUS_SUCCESS) return status;
   *handle = reinterpret_cast<cudnnHandle_t>(new Handle());
   return CUDNN_STATUS_SUCCESS;
 }
@@ -236,8 +273,11 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const object,
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
       return give_values<std::int64_t>({from->engine}, room, count, elements);
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
-      return give_values(engines()[static_cast<std::size_t>(from->engine)].notes, room, count,
-                         elements);
+      if (!engine_of(*from).tells_notes) {
+        return refuse(CUDNN_STATUS_BAD_PARAM, "notes that cannot be read");
+      }
+      return give_values(engine_of(*from).notes, room, count, elements);
+    case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
       return give_values<std::int64_t>({std::int64_t{kWorkspaceBytes}}, room, count, elements);
     default:
@@ -248,7 +288,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const object,
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t object) {
   Descriptor* const descriptor = live_descriptor(object);
   if (descriptor == nullptr) return refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no descriptor");
-  const cudnnStatus_t status = finalize(*descriptor);
+  cudnnStatus_t status = asked_fault_of(descriptor->type);
+  if (status == CUDNN_STATUS_SUCCESS) status = finalize(*descriptor);
   descriptor->finalized = status == CUDNN_STATUS_SUCCESS;
   return status;
 }
@@ -269,7 +310,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (status != CUDNN_STATUS_SUCCESS) return status;
   void* const workspace = pack->one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   if (workspace == nullptr) return refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "the workspace");
-  runtime().add(handle_of(handle)->stream, [=, graph = plan->graph, flaw = flaw_of(*plan)] {
+  runtime().add(handle_of(handle)->stream, [=, graph = plan->graph, flaw = engine_of(*plan).flaw] {
     std::memset(workspace, 0xFF, kWorkspaceBytes);
     execute(*graph, operands, flaw);
   });

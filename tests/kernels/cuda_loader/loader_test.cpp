@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/api/device.h"
 #include "kernels/cuda/loader/library_folders.h"
@@ -69,6 +70,40 @@ TEST_CASE("loader: the first folder that has a file wins") {
   for (const char* below : {"b", "c"}) std::ofstream(root.path() / below / "libx.so") << "x";
   CHECK(cuda::find_library(folders, "libx.so") == root.path() / "b" / "libx.so");
   CHECK(cuda::find_library(folders, "liby.so").empty());
+}
+
+TEST_CASE("loader: of files with numbers the highest, as a number") {
+  const Folder root;
+  for (const char* name : {"libx.so.13.2", "libx.so.13.10", "libx.so.13.9", "libx.so.13.10.88",
+                           "libx.so.13.", "libx.so.12.99", "libx.alt.so.13.11"}) {
+    std::ofstream(root.path() / name) << "x";
+  }
+  CHECK(cuda::highest_numbered(root.path(), "libx.so.13.") == "libx.so.13.10");
+  CHECK(cuda::highest_numbered(root.path(), "liby.so.13.").empty());
+  CHECK(cuda::highest_numbered(root.path() / "absent", "libx.so.13.").empty());
+  CHECK(cuda::highest_numbered({}, "libx.so.13.").empty());
+}
+
+// The plug-in is no library, so that loading ends there.
+TEST_CASE("loader: NVRTC is opened before cuDNN, with the builtins that lie beside it") {
+  const Folder root;
+  const fs::path stub = fs::path(TRAINSCOPE_BACK_END_STUBS) / "libcudart.so.13";
+  const fs::path first = root.make("a");
+  const fs::path second = root.make("b");
+  std::ofstream(first / "libtrainscope_cuda.so") << "no library";
+  for (const char* name : {"libcudart.so.13", "libcublasLt.so.13", "libnvrtc-builtins.so.13.20"}) {
+    fs::copy_file(stub, first / name);
+  }
+  for (const char* name : {"libcudnn.so.9", "libnvrtc.so.13", "libnvrtc-builtins.so.13.9",
+                           "libnvrtc-builtins.so.13.10"}) {
+    fs::copy_file(stub, second / name);
+  }
+  const cuda::LoadedBackEnd loaded = cuda::load({first, second});
+  std::vector<std::string> paths;
+  for (const cuda::LoadedLibrary& library : loaded.files) paths.push_back(library.path);
+  CHECK(paths == std::vector<std::string>{first / "libcudart.so.13", first / "libcublasLt.so.13",
+                                          second / "libnvrtc-builtins.so.13.10",
+                                          second / "libnvrtc.so.13", second / "libcudnn.so.9"});
 }
 
 TEST_CASE("loader: a build without the back end says so") {
