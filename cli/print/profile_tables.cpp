@@ -151,12 +151,17 @@ Outcome step_table(const profiler::Profile& profile, const profiler::StepTimes& 
           .text = steps_text(spread)};
 }
 
+std::string_view whose_time(bool is_of_device) {
+  return is_of_device ? "the device, and of the driving thread where the device is idle"
+                      : "the driving thread";
+}
+
 Outcome range_table(const profiler::RangeTimes& times, std::string_view by, std::size_t most) {
   const std::size_t shown = most == 0 ? times.rows.size() : std::min(most, times.rows.size());
   Json rows = Json::array();
   std::string text =
-      fmt::format("{:.6f} ms; time is that of the driving thread\n{:>12} {:>7} {:>8}  {}\n",
-                  ms_of(times.range_ns), "ms", "share", "spans", by);
+      fmt::format("{:.6f} ms; time is that of {}\n{:>12} {:>7} {:>8}  {}\n", ms_of(times.range_ns),
+                  whose_time(times.is_of_device), "ms", "share", "spans", by);
   std::int64_t shown_ns = 0;
   for (const profiler::RangeRow& row : std::span(times.rows).first(shown)) {
     rows.push_back(Json::object({{"name", row.name},

@@ -11,6 +11,10 @@
 
 namespace trainscope {
 
+// Whose moments the rows of a table divide: "the driving thread", or of a profile whose calls a
+// device has, that.
+std::string_view whose_time(bool is_of_device);
+
 // What each thread was at, why others had nothing to do, and the critical path.
 Outcome thread_table(const profiler::Profile& profile, const profiler::StepTimes& times);
 // How long steps took, and why some took longer.

@@ -155,10 +155,8 @@ std::string cell(double value, int width, int digits) {
 }
 
 std::string text_of(const Breakdown& table, std::size_t all_rows, const std::string& by) {
-  std::string text = fmt::format(
-      "{} steps of {:.3f} ms; time is that of {}\n", table.steps, table.ms(table.total_ns),
-      table.is_of_device ? "the device, where it computes nothing of the driving thread"
-                         : "the driving thread");
+  std::string text = fmt::format("{} steps of {:.3f} ms; time is that of {}\n", table.steps,
+                                 table.ms(table.total_ns), whose_time(table.is_of_device));
   text += fmt::format(
       "{:>10} {:>10} {:>7} {:>8} {:>10} {:>10} {:>10} {:>9} {:>8} {:>7} {:>7}  {}\n", "ms",
       "median", "share", "count", "MFLOP", "direct", "MB", "GFLOP/s", "GB/s", "FLOP/B", "roof", by);

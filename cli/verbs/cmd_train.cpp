@@ -107,9 +107,9 @@ constexpr Flag kTrainFlags[] = {
      .type = FlagType::kInteger,
      .value = "N",
      .fallback = "1",
-     .help =
-         "With --profile on a GPU: 1 records its kernels, copies and sets, 2 also what launched "
-         "them and waits, 3 also all calls of the driver and allocations, 0 the host alone",
+     .help = "With --profile on a GPU: 1 records its kernels, copies and sets, 2 also how long the "
+             "host launches them, waits and records, 3 all of its calls of CUDA and how often it "
+             "allocates, 0 the host alone",
      .minimum = 0,
      .maximum = 3},
     {.name = "record-numerics",

@@ -71,6 +71,7 @@ void Executor::run_call(CallId id) {
   note_used(id);
   calls_.issue(id, listeners);
   if (listeners.one_at_a_time()) meet_streams();
+  tell_tracer(kOutsideTracedCalls);  // what a listener copies is no part of the call
   listeners.tell([&](ExecutionEvents& each) { each.call_end(event); });
 }
 

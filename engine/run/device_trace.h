@@ -23,14 +23,16 @@ namespace trainscope {
 class DeviceTrace final : private TraceReader {
  public:
   // Null, after a line that says why, where nothing records the work of the executor's device, or
-  // the level is kOff.
-  static std::unique_ptr<DeviceTrace> make(TraceLevel level, std::shared_ptr<Executor> executor,
+  // the level is kOff. `may_launch_singly`: somebody wants the calls of some steps, which are then
+  // given to the device by themselves though it replays others.
+  static std::unique_ptr<DeviceTrace> make(TraceLevel level, bool may_launch_singly,
+                                           std::shared_ptr<Executor> executor,
                                            std::shared_ptr<Logger> log);
 
   // Work is recorded from here on, and after an end() once more; what was given before is waited
   // for. Events have threads from `first_thread` on, and times of the recorder.
   void begin(std::uint16_t first_thread, const profiler::Recorder& recorder);
-  // Of what has ended and was not taken yet.
+  // Of what was not taken yet. Waits for the device: the library keeps back what has not ended.
   std::vector<profiler::Event> take();
   // Until the device has done all that it was given: what it does is of this step, not of the next.
   // Throws what it failed with.
@@ -42,13 +44,13 @@ class DeviceTrace final : private TraceReader {
   void note_step(double milliseconds);
 
   std::uint64_t dropped() const { return join_.losses().dropped; }
-  // The counters from kTraceLevel on.
+  // The counters that is_of_trace() has.
   void count(profiler::Recorder& recorder, std::uint32_t step) const;
   // One line: how much was recorded at which level, what is missing, and what it cost.
   std::string report() const;
 
  private:
-  DeviceTrace(TraceLevel level, DeviceTracer& tracer, std::shared_ptr<Executor> executor,
+  DeviceTrace(const TraceWishes& wishes, DeviceTracer& tracer, std::shared_ptr<Executor> executor,
               std::shared_ptr<Logger> log);
 
   void captured(std::uint64_t node, std::uint32_t call) override {
@@ -69,12 +71,12 @@ class DeviceTrace final : private TraceReader {
   std::shared_ptr<Executor> executor_;
   std::shared_ptr<Logger> log_;
   TraceWishes wishes_;
-  std::int64_t origin_ns_ = 0;
   bool is_on_ = false;
   bool is_first_step_ = true;        // of the session: it is captured
   std::vector<double> recorded_ms_;  // of the other steps
   std::vector<double> plain_ms_;
-  bool has_complained_ = false;
+  bool has_complained_ = false;   // of the library
+  bool has_told_unread_ = false;  // of records of its
   profiler::ActivityJoin join_;
   std::unique_ptr<profiler::DeviceEvents> events_;  // null: nothing was recorded yet
 };

@@ -15,7 +15,6 @@ using profiler::EventKind;
 using profiler::Recorder;
 
 constexpr std::uint16_t kFirstDeviceThread = 1;  // of the host's threads there is one then
-constexpr int kDeviceThreads = 2;                // streams: kernels, transfers
 
 // The machine's speed is measured on the thread that drives the steps.
 constexpr Fork kOwnThread = [](int /*tiles*/, const ThreadWatch* /*watch*/, void* context,
@@ -67,12 +66,11 @@ std::uint32_t id_of(auto id) { return static_cast<std::uint32_t>(id); }
 
 }  // namespace
 
-RunProfiler::Open::Open(int lanes, int threads, Fork fork, const FolderEntry& entry,
-                        profiler::TickSource clock)
+RunProfiler::Open::Open(int lanes, Fork fork, const FolderEntry& entry, profiler::TickSource clock)
     : recorder(lanes, Recorder::kLaneEvents, Clock(clock)),
       file(entry),
       writer({.start_unix_ns = unix_ns(),
-              .threads = static_cast<std::uint32_t>(threads),
+              .threads = static_cast<std::uint32_t>(lanes),
               .tick_source = static_cast<std::uint32_t>(recorder.clock().source())},
              [this](std::span<const std::byte> bytes) {
                file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -81,12 +79,14 @@ RunProfiler::Open::Open(int lanes, int threads, Fork fork, const FolderEntry& en
       written_ns(Clock::monotonic_ns()) {}
 
 RunProfiler::RunProfiler(const ProfileSteps& steps, std::shared_ptr<Executor> executor,
-                         FolderEntry file, std::shared_ptr<Logger> log, profiler::TickSource clock)
+                         FolderEntry file, std::shared_ptr<Logger> log, profiler::TickSource clock,
+                         bool may_launch_singly)
     : steps_(steps),
       executor_(std::move(executor)),
       entry_(std::move(file)),
       log_(std::move(log)),
       clock_(clock),
+      may_launch_singly_(may_launch_singly),
       is_queued_(executor_->memory().device().fork() == nullptr) {}
 
 void RunProfiler::session_begin(const SessionFacts& facts) {
@@ -98,9 +98,8 @@ void RunProfiler::session_begin(const SessionFacts& facts) {
 
 void RunProfiler::open() {
   const int lanes = is_queued_ ? 1 : executor_->program().threads;
-  open_ = std::make_unique<Open>(lanes, lanes + (trace_ ? kDeviceThreads : 0),
-                                 is_queued_ ? kOwnThread : executor_->memory().device().fork(),
-                                 entry_, clock_);
+  open_ = std::make_unique<Open>(
+      lanes, is_queued_ ? kOwnThread : executor_->memory().device().fork(), entry_, clock_);
   log_->info(
       "profile: times are of the {}",
       clock_ == profiler::TickSource::kTimeStampCounter
@@ -194,7 +193,7 @@ void RunProfiler::write_if_many(std::size_t many) {
 // Before the session's first step is captured the device's trace begins to note its calls.
 void RunProfiler::step_begin(std::int64_t step) {
   if (is_queued_ && !std::exchange(asked_for_trace_, true)) {
-    trace_ = DeviceTrace::make(steps_.level, executor_, log_);
+    trace_ = DeviceTrace::make(steps_.level, may_launch_singly_, executor_, log_);
   }
   if (step > steps_.last()) return close();
   if (!steps_.has(step)) {
@@ -273,17 +272,18 @@ void RunProfiler::step_end(const StepRecord& step, std::int64_t /*used_bytes*/) 
   if (!listens_) return;
   if (bound_) count_bound(uncounted_bound_);
   bound_.reset();  // it is the same in every step
-  // The host may be ahead: of the last step all is within it, as of the first one nothing before.
+  // Early: launches that the library does not tie are seen, and helped, in all steps but one.
+  const bool is_early = trace_ && step.step == first_;
   const bool is_last = !steps_.has(step.step + 1) || step.step == session_end_;
-  if (trace_ && is_last) trace_->wait();
+  const bool is_late = Clock::monotonic_ns() - open_->written_ns > kLongestUnwrittenNs;
+  const bool writes = is_early || is_late || open_->recorder.waiting() >= Recorder::kLaneEvents / 8;
+  // The host may be ahead: where the device is waited for, what it does is of this step.
+  if (trace_ && (writes || is_last)) trace_->wait();
   end();
   count_step(step);
   last_ = step.step;
   ++count_;
-  // Early: launches that the library does not tie are seen, and helped, in all steps but one.
-  if (trace_ && step.step == first_) write_work(trace_->take());
-  if (Clock::monotonic_ns() - open_->written_ns > kLongestUnwrittenNs) return write();
-  write_if_many(Recorder::kLaneEvents / 8);
+  if (writes) write();
 }
 
 void RunProfiler::batch_wait_begin(const StepPlace& at) {

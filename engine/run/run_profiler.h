@@ -28,10 +28,11 @@ namespace trainscope {
 // for calls, so that steps are replayed as without a profile: the device's own trace has them.
 class RunProfiler final : public RunEvents, public ExecutionEvents {
  public:
-  // `file` is not there yet.
+  // `file` is not there yet. `may_launch_singly`: somebody else wants the calls of some steps.
   RunProfiler(const ProfileSteps& steps, std::shared_ptr<Executor> executor, FolderEntry file,
               std::shared_ptr<Logger> log,
-              profiler::TickSource clock = profiler::best_tick_source());
+              profiler::TickSource clock = profiler::best_tick_source(),
+              bool may_launch_singly = false);
 
   void session_begin(const SessionFacts& facts) override;
   void step_begin(std::int64_t step) override;
@@ -66,8 +67,8 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
  private:
   // What there is while steps are profiled.
   struct Open {
-    // `threads` of the profile: those of the host have a lane each.
-    Open(int lanes, int threads, Fork fork, const FolderEntry& entry, profiler::TickSource clock);
+    // A lane for each thread of the host; those of a device are known when its work comes.
+    Open(int lanes, Fork fork, const FolderEntry& entry, profiler::TickSource clock);
 
     profiler::Recorder recorder;
     AppendFile file;
@@ -103,6 +104,7 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   FolderEntry entry_;
   std::shared_ptr<Logger> log_;
   profiler::TickSource clock_;
+  bool may_launch_singly_;
   bool is_queued_;  // calls are not computed by threads of the host
   bool asked_for_trace_ = false;
   std::unique_ptr<DeviceTrace> trace_;  // null: there is none

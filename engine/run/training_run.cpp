@@ -253,8 +253,9 @@ void TrainingRun::begin_recorded() {
   const std::shared_ptr<NumericsRecorder> numerics = numerics_recorder();
   *events_ = RunListeners({records_});
   if (request_.profile) {
-    events_->add(std::make_shared<RunProfiler>(*request_.profile, session_->shared_executor(),
-                                               records_->events_file(), log_));
+    events_->add(std::make_shared<RunProfiler>(
+        *request_.profile, session_->shared_executor(), records_->events_file(), log_,
+        profiler::best_tick_source(), request_.numerics.has_value()));
   }
   if (numerics) events_->add(numerics);
   events_->add(listener_);

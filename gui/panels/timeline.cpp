@@ -217,7 +217,7 @@ constexpr std::array<TableColumn, 4> kSumColumns = {{
     {.name = "ns",
      .title = "time",
      .width = 86.0F,
-     .help = "Of the driving thread, as far as spans are within the range"},
+     .help = "Of the device while it is at calls, else of the driving thread; within the range"},
     {.name = "share", .title = "share", .width = 66.0F, .help = "Of the range"},
     {.name = "spans", .title = "spans", .width = 56.0F, .help = "How many there are"},
 }};
@@ -321,7 +321,7 @@ void draw_range_sums(Ui& ui, Workbench& workbench, TimelineState& state, const R
   draw_summed_time(ui, workbench, state, head);
   if (state.sums.rows.empty()) {
     return draw_empty(ui, workbench, rest, "Nothing to add up",
-                      {.text = "The thread that runs the steps has no calls here."});
+                      {.text = "The thread that runs the steps has no calls here, nor a device."});
   }
   const TableResponse response = table(
       ui, "sums", rest,
@@ -369,8 +369,8 @@ Panel timeline_panel() {
           .title = "Timeline",
           .about =
               "What each thread did when, in the profiled steps: steps, their parts, tiled "
-              "sections, calls, and the threads' work within them; of a trace with work of devices "
-              "each of their streams. Spans of less than two "
+              "sections, calls, and the threads' work within them; of devices each of their "
+              "streams, with the kernels and copies within calls. Spans of less than two "
               "pixels are merged and counted. Below, what was measured once a step. The table "
               "has where the time of the selected range went. Curves lead from the calls whose "
               "results the selected call reads, and to those that read its own.",

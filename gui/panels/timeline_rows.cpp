@@ -142,8 +142,12 @@ class RowsDrawer {
     return nullptr;
   }
 
-  bool is_call(const Event& event) const {
-    return event.kind == EventKind::kCall && plan_ != nullptr && event.id < plan_->calls.size();
+  bool is_of_call(const Event& event, EventKind kind) const {
+    return event.kind == kind && plan_ != nullptr && event.id < plan_->calls.size();
+  }
+  bool is_call(const Event& event) const { return is_of_call(event, EventKind::kCall); }
+  bool is_device_work(const Event& event) const {
+    return is_of_call(event, EventKind::kDeviceWork);
   }
 
   void click(const TimelineBox* box, bool twice) {
@@ -156,7 +160,8 @@ class RowsDrawer {
     }
     Selection selection = workbench_.selection();
     const PlanLinks* links = workbench_.links();
-    if (is_call(event) && links != nullptr) selection = select_call(*links, selection, event.id);
+    const bool has_call = is_call(event) || is_device_work(event);
+    if (has_call && links != nullptr) selection = select_call(*links, selection, event.id);
     const StepSpan* step = step_at(state_.data, event.begin_ns);
     if (step != nullptr) selection.step = step->step;
     if (event.kind == EventKind::kStep) {
@@ -268,6 +273,7 @@ class RowsDrawer {
       case EventKind::kIdle:
         return theme.hovered;
       case EventKind::kWork:
+      case EventKind::kDeviceWork:
         return theme.series[5];
       default:
         return theme.series[2];
@@ -307,6 +313,9 @@ class RowsDrawer {
       const std::string_view op = plan_->op_of(call);
       return fmt::format("{} {}", op.empty() ? name_of(call.kind) : op, plan_->name_of(call));
     }
+    if (is_device_work(event)) {
+      return std::string(profiler::kernel_of(*plan_, plan_->calls[event.id]));
+    }
     if (event.kind == EventKind::kStep) return fmt::format("step {}", event.id);
     if (event.kind == EventKind::kStepPart) return event.id == 1 ? "update" : "micro-step";
     return std::string(profiler::name_of(event.kind));
@@ -330,7 +339,7 @@ class RowsDrawer {
     std::string text =
         fmt::format("{}: {}", name_of_box(box, event),
                     text_of({static_cast<double>(event.value), Unit::kNanoseconds}).whole());
-    if (!is_call(event)) return text;
+    if (!is_call(event) && !is_device_work(event)) return text;
     const PlanCall& call = plan_->calls[event.id];
     return text + fmt::format(", call {}, {}, kernel {}, node {}", event.id, name_of(call.phase),
                               profiler::kernel_of(*plan_, call),

@@ -47,6 +47,7 @@ SpanLevel level_of(EventKind kind) {
     case EventKind::kJoin:
     case EventKind::kIdle:
     case EventKind::kLibrary:
+    case EventKind::kDeviceWork:
       return SpanLevel::kWork;
     default:
       return SpanLevel::kCall;
@@ -59,6 +60,7 @@ class RowSorter {
  public:
   explicit RowSorter(const EventView& events) : events_(events) {
     data_.index = EventIndex(events);
+    data_.device = profiler::DeviceTime(events);
   }
 
   TimelineData sort() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gui/views/selection.h"
+#include "profiler/analysis/device_time.h"
 #include "profiler/store/event_file.h"
 
 namespace trainscope::gui {
@@ -84,6 +85,7 @@ struct TimelineData {
   std::vector<StepSpan> steps = {};    // by time
   std::vector<CounterSeries> counters = {};
   TimeRange whole = {};
+  profiler::DeviceTime device = {};  // of a device whose own library recorded the calls
 
   // Where a row's events begin that end after `ns`: a position in its events.
   std::size_t first_ending_after(const TimelineRow& row, std::int64_t ns) const;
@@ -91,7 +93,7 @@ struct TimelineData {
   std::size_t next_ending(const TimelineRow& row, std::int64_t ns, std::size_t from) const;
 };
 
-// Four bytes a span besides the file's own.
+// Four bytes a span besides the file's own, and 32 a call of a device.
 TimelineData timeline_data(const profiler::EventView& events);
 
 }  // namespace trainscope::gui

@@ -20,8 +20,9 @@
 
 namespace trainscope {
 
-// Raised when this header changes: the engine takes no back end that was built for another.
-inline constexpr int kDeviceVersion = 6;
+// Raised when this header or device_tracer.h changes: the engine takes no back end that was built
+// for another.
+inline constexpr int kDeviceVersion = 7;
 
 // Whose memory: kernels compute in the device's; offloaded values wait in the host's, which may be
 // of a kind that the device copies from quickly.

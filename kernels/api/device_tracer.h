@@ -14,8 +14,8 @@ namespace trainscope {
 enum class TraceLevel : std::uint8_t {
   kOff,
   kWork,      // kernels, copies and sets
-  kLaunches,  // which call of the API launched each; waits; what the recording itself takes
-  kAll,       // every call of the driver's API; when work was queued and submitted; allocations
+  kLaunches,  // calls of the API that launch them; waits; what the recording itself takes
+  kAll,       // all other calls of the API, too; allocations
 };
 
 struct TraceWishes {
@@ -39,7 +39,7 @@ class TraceReader {
   // A list that is replayed has a copy of each piece.
   virtual void cloned(std::uint64_t original, std::uint64_t clone) = 0;
   // Whole records one behind the other, as the library lays them out; `bytes` lie there until this
-  // function has returned.
+  // function has returned. Times are nanoseconds of the system's monotonic clock.
   virtual void records(std::span<const std::byte> bytes) = 0;
   // So many records were lost since the last time: there was no memory for them.
   virtual void dropped(std::uint64_t records) = 0;
@@ -68,9 +68,6 @@ class DeviceTracer {
   // Gives all that is there: of work that has ended, so wait for the device before. Where the
   // library fails, what it has given until then.
   virtual DeviceStatus take(TraceReader& reader) = 0;
-
-  // Nanoseconds of the system's monotonic clock less those of the library's, measured now.
-  virtual DeviceStatus measure_clock(std::int64_t* offset_ns) = 0;
 
  protected:
   ~DeviceTracer() = default;

@@ -16,19 +16,29 @@ bool is_copy_or_wait(EventKind kind) {
 
 }  // namespace
 
-RangeSum::RangeSum(const PlanView& plan, std::int64_t begin_ns, std::int64_t end_ns)
+RangeSum::RangeSum(const PlanView& plan, const DeviceTime& device, std::int64_t begin_ns,
+                   std::int64_t end_ns)
     : plan_(plan),
+      device_(device),
       begin_ns_(begin_ns),
       end_ns_(std::max(begin_ns, end_ns)),
-      calls_(plan.calls.size()) {}
+      calls_(plan.calls.size()) {
+  device_.each(begin_ns_, end_ns_, [this](std::uint32_t call, std::int64_t ns) {
+    if (call < calls_.size()) calls_[call].ns += ns;
+  });
+}
 
 void RangeSum::add(const Event& event) {
   const bool is_call = event.kind == EventKind::kCall && event.id < calls_.size();
   if (!is_call && !is_copy_or_wait(event.kind)) return;
   if (begin_ns_ == end_ns_ || event.begin_ns >= end_ns_ || event.end_ns() <= begin_ns_) return;
   Sum& sum = is_call ? calls_[event.id] : others_[event.kind];
-  sum.ns += std::min(event.end_ns(), end_ns_) - std::max(event.begin_ns, begin_ns_);
   ++sum.spans;
+  const bool is_of_device = is_call && event.thread != 0;
+  if (is_of_device) return;  // its time is the device's
+  const std::int64_t from = std::max(event.begin_ns, begin_ns_);
+  const std::int64_t to = std::min(event.end_ns(), end_ns_);
+  sum.ns += to - from - device_.within(from, to);
 }
 
 void RangeSum::add_step(std::uint32_t step, std::int64_t begin_ns, std::int64_t end_ns) {
@@ -40,7 +50,8 @@ void RangeSum::add_step(std::uint32_t step, std::int64_t begin_ns, std::int64_t 
 }
 
 RangeTimes RangeSum::by(GroupBy by) const {
-  RangeTimes times{.range_ns = end_ns_ - begin_ns_ - not_profiled_ns_};
+  RangeTimes times{.range_ns = end_ns_ - begin_ns_ - not_profiled_ns_,
+                   .is_of_device = !device_.is_empty()};
   std::unordered_map<std::string, std::size_t> row_of;
   for (std::uint32_t id = 0; id < calls_.size(); ++id) {
     if (calls_[id].spans == 0) continue;
@@ -63,11 +74,12 @@ RangeTimes RangeSum::by(GroupBy by) const {
 
 RangeTimes range_times(const EventView& events, const PlanView& plan, std::int64_t begin_ns,
                        std::int64_t end_ns, GroupBy by) {
-  RangeSum sum(plan, begin_ns, end_ns);
+  const DeviceTime device(events);
+  RangeSum sum(plan, device, begin_ns, end_ns);
   std::vector<Event> steps;
   for (const EventChunk& chunk : events.chunks) {
     for (std::size_t i = 0; i < chunk.size(); ++i) {
-      if (chunk.thread[i] != 0 || is_counter(chunk.kind[i])) continue;
+      if (!sum.takes(chunk.thread[i]) || is_counter(chunk.kind[i])) continue;
       sum.add(chunk.event(i));
       if (chunk.kind[i] == EventKind::kStep) steps.push_back(chunk.event(i));
     }

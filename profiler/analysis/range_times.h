@@ -1,4 +1,6 @@
-// Where the time of any range of a profile went: sums over the driving thread's spans in it.
+// Where the time of any range of a profile went: sums over the driving thread's spans in it. Where
+// a device's own library recorded the calls, a moment at which the device is at one belongs to it,
+// as in step_times.h.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/device_time.h"
 #include "profiler/store/event_file.h"
 
 namespace trainscope::profiler {
@@ -23,18 +26,23 @@ struct RangeTimes {
   std::vector<RangeRow> rows = {};  // the longest first, those that take equally long by name
   std::int64_t range_ns = 0;  // without what lies between steps that were not profiled together
   std::int64_t spans_ns = 0;  // of all rows; the rest of the range has no span
+  bool is_of_device = false;  // calls ran on a device of its own
 
   double share(const RangeRow& row) const {
     return range_ns == 0 ? 0.0 : static_cast<double>(row.ns) / static_cast<double>(range_ns);
   }
 };
 
-// Of nanoseconds [begin, end) of the profile's clock; has a plan of its own.
+// Of nanoseconds [begin, end) of the profile's clock; has a plan of its own. `device`, which has to
+// be there as long, is of the same profile.
 class RangeSum {
  public:
-  RangeSum(const PlanView& plan, std::int64_t begin_ns, std::int64_t end_ns);
+  RangeSum(const PlanView& plan, const DeviceTime& device, std::int64_t begin_ns,
+           std::int64_t end_ns);
 
-  // Of the driving thread, in any order. Only calls, copies and waits count, which do not nest.
+  // Whether a thread's events are to be added: the driving thread's, and a device's.
+  bool takes(std::uint16_t thread) const { return thread == 0 || !device_.is_empty(); }
+  // Of these threads, in any order. Only calls, copies and waits count, which do not nest.
   void add(const Event& event);
   // Whole steps, in their order. Between two whose numbers do not follow each other nothing was
   // profiled.
@@ -48,6 +56,7 @@ class RangeSum {
   };
 
   PlanView plan_;
+  const DeviceTime& device_;
   std::int64_t begin_ns_;
   std::int64_t end_ns_;
   std::vector<Sum> calls_;  // names are looked up once a call

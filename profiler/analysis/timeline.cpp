@@ -1,10 +1,11 @@
-// A stack of open spans over the spans sorted by their begin.
+// A stack of open spans over the spans sorted by their begin; over it what the device was at.
 #include "profiler/analysis/timeline.h"
 
 #include <algorithm>
 
 #include "engine/core/error.h"
 #include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/device_time.h"
 #include "profiler/analysis/step_times.h"
 
 namespace trainscope::profiler {
@@ -47,16 +48,14 @@ std::vector<Event> spans_of_driver(const EventView& events) {
 
 class Cutter {
  public:
-  explicit Cutter(const PlanView& plan) : plan_(plan) {}
+  Cutter(const PlanView& plan, const DeviceTime& device) : plan_(plan), device_(device) {}
 
   void add(const Event& span) {
     close_until(span.begin_ns);
     require(open_.empty() || span.end_ns() <= open_.back().end_ns(), ErrorCode::kBadInput,
             "the profile's spans of thread 0 do not nest: a {} begins at {} ns", name_of(span.kind),
             span.begin_ns);
-    require(span.kind != EventKind::kCall || span.id < plan_.calls.size(), ErrorCode::kBadInput,
-            "the profile names call {}, but the plan has {} calls: they are not of one session",
-            span.id, plan_.calls.size());
+    if (span.kind == EventKind::kCall) check_call(span.id);
     cut(span.begin_ns);
     open_.push_back(span);
   }
@@ -74,20 +73,39 @@ class Cutter {
     cut(open_.back().end_ns());
     open_.pop_back();
   }
-  // Ends the piece of the innermost span.
+  void check_call(std::uint32_t call) const {
+    require(call < plan_.calls.size(), ErrorCode::kBadInput,
+            "the profile names call {}, but the plan has {} calls: they are not of one session",
+            call, plan_.calls.size());
+  }
+  // Ends the piece of the innermost span, but for what the device has of it.
   void cut(std::int64_t ns) {
     if (!open_.empty() && open_.front().kind == EventKind::kStep && ns > from_) {
       const Event& inner = open_.back();
-      pieces_.push_back({.step = open_.front().id,
-                         .begin_ns = from_,
-                         .end_ns = ns,
-                         .call = inner.kind == EventKind::kCall ? inner.id : kNoRow,
-                         .kind = inner.kind});
+      const std::uint32_t own = inner.kind == EventKind::kCall ? inner.id : kNoRow;
+      std::int64_t behind = from_;
+      device_.each_piece(from_, ns,
+                         [&](std::uint32_t call, std::int64_t begin_ns, std::int64_t end_ns) {
+                           check_call(call);
+                           add_piece(behind, begin_ns, own, inner.kind);
+                           add_piece(begin_ns, end_ns, call, EventKind::kCall);
+                           behind = end_ns;
+                         });
+      add_piece(behind, ns, own, inner.kind);
     }
     from_ = ns;
   }
+  void add_piece(std::int64_t begin_ns, std::int64_t end_ns, std::uint32_t call, EventKind kind) {
+    if (begin_ns == end_ns) return;
+    pieces_.push_back({.step = open_.front().id,
+                       .begin_ns = begin_ns,
+                       .end_ns = end_ns,
+                       .call = call,
+                       .kind = kind});
+  }
 
   const PlanView& plan_;
+  const DeviceTime& device_;
   std::vector<Event> open_;
   std::vector<TimelinePiece> pieces_;
   std::int64_t from_ = 0;
@@ -96,7 +114,8 @@ class Cutter {
 }  // namespace
 
 std::vector<TimelinePiece> timeline(const EventView& events, const PlanView& plan) {
-  Cutter cutter(plan);
+  const DeviceTime device(events);
+  Cutter cutter(plan, device);
   for (const Event& span : spans_of_driver(events)) cutter.add(span);
   return cutter.take();
 }

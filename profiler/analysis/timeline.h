@@ -1,5 +1,6 @@
 // The steps of the driving thread as pieces, one after the other: in each, one span is the
-// innermost.
+// innermost. Where a device's own library recorded the calls, a moment at which the device is at
+// one is a piece of that call, as in step_times.h.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct TimelinePiece {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::uint32_t call = kNoRow;        // kNoRow: no call has the time
-  EventKind kind = EventKind::kStep;  // the innermost span's
+  EventKind kind = EventKind::kStep;  // the innermost span's, or kCall of a device's call
   std::int64_t ns() const { return end_ns - begin_ns; }
 };
 

@@ -4,6 +4,15 @@
 #include <algorithm>
 
 namespace trainscope::profiler {
+namespace {
+
+// 0 where there was no memory for the times.
+template <typename Record>
+std::int64_t nanoseconds_of(const Record& record) {
+  return record.end > record.begin ? static_cast<std::int64_t>(record.end - record.begin) : 0;
+}
+
+}  // namespace
 
 void ActivityJoin::note_graph_node(std::uint64_t node, std::uint32_t call) {
   if (call == kOutsideCalls) {
@@ -75,9 +84,20 @@ void ActivityJoin::external_correlation(const ExternalCorrelationRecord& record)
 }
 
 void ActivityJoin::overhead(const OverheadRecord& record) {
-  if (record.end > record.begin) {
-    overhead_ns_ += static_cast<std::int64_t>(record.end - record.begin);
-  }
+  overhead_ns_ += nanoseconds_of(record);
+}
+
+void ActivityJoin::api_call(const ApiRecord& record) {
+  const bool is_driver = record.kind == ActivityKind::kDriverCall;
+  (is_driver ? host_.driver_ns : host_.runtime_ns) += nanoseconds_of(record);
+}
+
+void ActivityJoin::synchronization(const SynchronizationRecord& record) {
+  if (record.type != kStreamWaitsForEvent) host_.wait_ns += nanoseconds_of(record);
+}
+
+void ActivityJoin::memory(const MemoryRecord& record) {
+  if (record.operation == kAllocation) ++host_.allocations;
 }
 
 std::uint32_t ActivityJoin::call_of(const DeviceActivity& work) const {

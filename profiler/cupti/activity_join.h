@@ -34,6 +34,16 @@ struct ActivityLosses {
   std::uint64_t dropped = 0;  // records that the library had no memory for
   std::uint64_t untimed = 0;  // work without times
   std::uint64_t untied = 0;   // work of no call that is known
+  // Of a record of a kind that is not known, and of all that are behind it in its buffer.
+  std::uint64_t unread_bytes = 0;
+};
+
+// What the host did for the device, as far as records of it were asked for.
+struct HostActivity {
+  std::int64_t runtime_ns = 0;    // in calls of the runtime's API
+  std::int64_t driver_ns = 0;     // ... of the driver's, also within those
+  std::int64_t wait_ns = 0;       // until the device had done what it was given
+  std::uint64_t allocations = 0;  // of memory of the device, or of the host's that it may read
 };
 
 // Takes buffers in any order. An external correlation ties what one API call launches to what the
@@ -47,7 +57,7 @@ class ActivityJoin final : public ActivitySink {
   ActivityJoin(std::uint32_t external_kind, std::int64_t offset_ns)
       : external_kind_(external_kind), offset_ns_(offset_ns) {}
 
-  // As measured last: clocks drift.
+  // Of records that are read from now on.
   void set_offset(std::int64_t offset_ns) { offset_ns_ = offset_ns; }
   // False: the program pushes nothing, since all its calls are in graphs: what is launched by
   // itself is outside of them.
@@ -56,15 +66,17 @@ class ActivityJoin final : public ActivitySink {
   void note_graph_node(std::uint64_t node, std::uint32_t call);
   void note_graph_clone(std::uint64_t original, std::uint64_t clone);
   void note_dropped(std::uint64_t records) { losses_.dropped += records; }
+  void note_unread(std::uint64_t bytes) { losses_.unread_bytes += bytes; }
 
   void kernel(const KernelRecord& record) override;
   void copy(const CopyRecord& record) override;
   void set(const SetRecord& record) override;
   void graph(const GraphRecord& record) override;
-  void api_call(const ApiRecord& /*record*/) override {}
+  void api_call(const ApiRecord& record) override;
   void external_correlation(const ExternalCorrelationRecord& record) override;
-  void synchronization(const SynchronizationRecord& /*record*/) override {}
+  void synchronization(const SynchronizationRecord& record) override;
   void overhead(const OverheadRecord& record) override;
+  void memory(const MemoryRecord& record) override;
 
   // All work since the last time, by begin, tied as far as it is known now: ask when the buffers of
   // a window have been flushed. Counts what is not tied.
@@ -74,6 +86,7 @@ class ActivityJoin final : public ActivitySink {
   std::uint64_t outside() const { return outside_; }           // of no call, as is known
   bool has_correlations() const { return has_correlations_; }  // external ones, of any kind
   std::int64_t overhead_ns() const { return overhead_ns_; }    // that the tracing itself took
+  const HostActivity& host() const { return host_; }
 
  private:
   void add(DeviceActivity work, std::uint64_t begin, std::uint64_t end);
@@ -92,6 +105,7 @@ class ActivityJoin final : public ActivitySink {
   std::uint64_t tied_ = 0;
   std::uint64_t outside_ = 0;
   std::int64_t overhead_ns_ = 0;
+  HostActivity host_;
 };
 
 }  // namespace trainscope::profiler

@@ -142,6 +142,9 @@ struct OverheadRecord {
   void* data = nullptr;
 };
 
+// Of a synchronization: the host goes on at once, a stream of the device waits.
+inline constexpr std::uint32_t kStreamWaitsForEvent = 2;
+
 struct SynchronizationRecord {
   ActivityKind kind = ActivityKind::kSynchronization;
   std::uint32_t type = 0;
@@ -170,9 +173,11 @@ struct GraphRecord {
   std::uint32_t end_context = 0;
 };
 
+inline constexpr std::uint32_t kAllocation = 1;
+
 struct MemoryRecord {
   ActivityKind kind = ActivityKind::kMemory;
-  std::uint32_t operation = 0;    // 1 allocation, 2 release
+  std::uint32_t operation = 0;    // kAllocation, 2 release
   std::uint32_t memory_kind = 0;  // 3 device, 2 pinned
   std::uint32_t correlation = 0;
   std::uint64_t address = 0;

@@ -17,15 +17,13 @@ namespace trainscope::profiler {
 // stream, as nodes of a graph may, is on a further one. Work that is tied to no call is left out.
 class DeviceEvents {
  public:
-  explicit DeviceEvents(std::uint16_t first_thread)
-      : first_thread_(first_thread), next_thread_(first_thread) {}
+  explicit DeviceEvents(std::uint16_t first_thread) : next_thread_(first_thread) {}
 
   // `work` as ActivityJoin::take() gives it. A stream's newest run is kept: more of it may come.
   void add(const std::vector<DeviceActivity>& work);
   // Of what was added since the last time; `is_all`: nothing more comes. Thread by thread, in the
   // order of their ends, what is inside of others first.
   std::vector<Event> take(bool is_all);
-  std::uint32_t threads() const { return next_thread_ - first_thread_; }
 
  private:
   using StreamId = std::pair<std::uint32_t, std::uint32_t>;  // (device, stream)
@@ -50,7 +48,6 @@ class DeviceEvents {
   static Run* run_of(StreamRuns& stream, const DeviceActivity& work);
   std::uint16_t thread_of(StreamRuns& stream, const Span& run);
 
-  std::uint16_t first_thread_;
   std::uint16_t next_thread_;
   std::map<StreamId, StreamRuns> streams_;
 };

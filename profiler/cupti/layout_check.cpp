@@ -84,6 +84,9 @@ SAME(SynchronizationRecord, type, CUpti_ActivitySynchronization2, type);
 SAME(SynchronizationRecord, begin, CUpti_ActivitySynchronization2, start);
 SAME(SynchronizationRecord, stream, CUpti_ActivitySynchronization2, streamId);
 
+static_assert(kStreamWaitsForEvent ==
+              static_cast<unsigned>(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT));
+
 SAME_SIZE(GraphRecord, CUpti_ActivityGraphTrace2);
 SAME(GraphRecord, correlation, CUpti_ActivityGraphTrace2, correlationId);
 SAME(GraphRecord, begin, CUpti_ActivityGraphTrace2, start);
@@ -98,6 +101,9 @@ SAME(MemoryRecord, bytes, CUpti_ActivityMemory4, bytes);
 SAME(MemoryRecord, time, CUpti_ActivityMemory4, timestamp);
 SAME(MemoryRecord, pool, CUpti_ActivityMemory4, memoryPoolConfig);
 SAME(MemoryRecord, source, CUpti_ActivityMemory4, source);
+
+static_assert(kAllocation ==
+              static_cast<unsigned>(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION));
 
 SAME_SIZE(MemoryPoolRecord, CUpti_ActivityMemoryPool3);
 SAME(MemoryPoolRecord, operation, CUpti_ActivityMemoryPool3, memoryPoolOperationType);

@@ -13,7 +13,6 @@ namespace {
 
 // Some readers take stream 0 for none; a driver gives 7 to the first.
 constexpr int kFirstStream = 7;
-constexpr std::string_view kAsDevice = "CPU rows shown as a device's (--as-device)";
 
 std::string span_head(std::string_view category, std::string_view name, const RowPlace& place) {
   return "{\"ph\": \"X\", \"cat\": \"" + std::string(category) +
@@ -21,12 +20,40 @@ std::string span_head(std::string_view category, std::string_view name, const Ro
 }
 
 // Readers tell by the beginning of its name whether a kernel computes, communicates or copies; what
-// a CPU runs under such a name computes.
+// runs under such a name, of a call that is no copy, computes.
 std::string kernel_name(std::string_view kernel) {
   constexpr std::array<std::string_view, 3> kOther = {"nccl", "Memcpy", "Memset"};
   const bool is_taken = std::ranges::any_of(
       kOther, [&](std::string_view beginning) { return kernel.starts_with(beginning); });
   return (is_taken ? "kernel " : "") + std::string(kernel);
+}
+
+// When it ran on its stream.
+struct StreamTime {
+  std::int64_t begin_ns = 0;
+  std::int64_t ns = 0;
+};
+
+std::string ids_text(const DeviceWork& work) {
+  return "\"External id\": " + std::to_string(work.id) +
+         ", \"correlation\": " + std::to_string(work.correlation);
+}
+
+std::string row_of_work(const DeviceWork& work, const StreamTime& time, std::int64_t rank,
+                        const std::string& more) {
+  const RowPlace device = stream_place(rank, work.event.thread);
+  const bool copies = work.bytes >= 0;
+  std::string args = ids_text(work) + ", \"queued\": 0, \"device\": " + std::to_string(rank) +
+                     ", \"context\": 1, \"stream\": " + std::to_string(device.thread);
+  if (copies) {
+    const auto ns = static_cast<double>(work.event.value);
+    const double rate = ns == 0.0 ? 0.0 : static_cast<double>(work.bytes) / ns;
+    args += ", \"bytes\": " + std::to_string(work.bytes) +
+            ", \"memory bandwidth (GB/s)\": " + Json(rate).dump();
+  }
+  return span_head(copies ? "gpu_memcpy" : "kernel", work.kernel, device) +
+         ", \"ts\": " + microseconds(time.begin_ns) + ", \"dur\": " + microseconds(time.ns) +
+         ", \"args\": {" + args + more + "}}";
 }
 
 // A transfer goes to where its output lies.
@@ -41,6 +68,13 @@ std::string copy_name(const PlanView& plan, const PlanCall& call) {
 }
 
 }  // namespace
+
+const ShownDevice kAsDevice = {
+    .name = "CPU rows shown as a device's (--as-device)",
+    .properties = R"(, "totalGlobalMem": 0, "computeMajor": 0, "computeMinor": 0, "numSms": 1, )"
+                  R"("warpSize": 1, "maxThreadsPerBlock": 1, "maxThreadsPerMultiprocessor": 1, )"
+                  R"("regsPerBlock": 0, "regsPerMultiprocessor": 0, "sharedMemPerBlock": 0, )"
+                  R"("sharedMemPerMultiprocessor": 0)"};
 
 std::string quoted_text(std::string_view text) { return Json(text).dump(); }
 
@@ -71,80 +105,68 @@ RowPlace host_place(std::int64_t rank, int thread) {
   return {.process = process, .thread = process + thread};
 }
 
+RowPlace stream_place(std::int64_t rank, int thread) {
+  return {.process = rank, .thread = kFirstStream + thread};
+}
+
 std::int64_t arrow_id(std::int64_t rank, std::int64_t number) { return (rank << 32) + number; }
 
-DeviceWork device_work(const PlanView& plan, const Event& event, const RowPlace& host,
-                       std::int64_t id) {
-  if (event.kind != EventKind::kCall) {
+DeviceWork device_work(const PlanView& plan, const Event& event, std::int64_t id) {
+  DeviceWork work{.event = event, .id = id, .correlation = id};
+  const bool is_of_call = event.kind == EventKind::kCall || event.kind == EventKind::kDeviceWork;
+  if (!is_of_call) {
     const bool to_device = event.kind != EventKind::kRead;
-    return {.event = event,
-            .host = host,
-            .kernel =
-                to_device ? "Memcpy HtoD (Pageable -> Device)" : "Memcpy DtoH (Device -> Pageable)",
-            .bytes = event.id < plan.values.size() ? plan.values[event.id].bytes : 0,
-            .id = id};
+    work.kernel =
+        to_device ? "Memcpy HtoD (Pageable -> Device)" : "Memcpy DtoH (Device -> Pageable)";
+    work.bytes = event.id < plan.values.size() ? plan.values[event.id].bytes : 0;
+    return work;
   }
   const PlanCall& call = plan.calls[event.id];
-  if (call.kind == PlanCallKind::kStateCopy || call.kind == PlanCallKind::kTransfer) {
-    return {.event = event,
-            .host = host,
-            .kernel = copy_name(plan, call),
-            .bytes = call.bytes_written,
-            .id = id};
-  }
-  return {.event = event, .host = host, .kernel = kernel_name(kernel_of(plan, call)), .id = id};
+  const bool copies = call.kind == PlanCallKind::kStateCopy || call.kind == PlanCallKind::kTransfer;
+  work.kernel = copies ? copy_name(plan, call) : kernel_name(kernel_of(plan, call));
+  if (copies) work.bytes = call.bytes_written;
+  return work;
+}
+
+std::string stream_row(const DeviceWork& work, std::int64_t rank, const std::string& more) {
+  const StreamTime time{.begin_ns = work.event.begin_ns,
+                        .ns = static_cast<std::int64_t>(work.event.value)};
+  return row_of_work(work, time, rank, more);
 }
 
 // The launch takes the first nanosecond of the time, so that the kernel begins behind it.
-std::string device_rows(const DeviceWork& work, std::int64_t rank) {
+std::string device_rows(const DeviceWork& work, const RowPlace& host, std::int64_t rank) {
   const bool copies = work.bytes >= 0;
-  const std::string id = std::to_string(work.id);
   const auto ns = static_cast<std::int64_t>(work.event.value);
   const std::int64_t launch_ns = std::min<std::int64_t>(1, ns);
-  const std::int64_t begin_ns = work.event.begin_ns + launch_ns;
-  const RowPlace& host = work.host;
-  const int stream = kFirstStream + work.event.thread;
-  const RowPlace device{.process = rank, .thread = stream};
+  const StreamTime time{.begin_ns = work.event.begin_ns + launch_ns, .ns = ns - launch_ns};
+  const RowPlace device = stream_place(rank, work.event.thread);
   const std::int64_t arrow = arrow_id(rank, work.id);
-  const std::string ids = "\"External id\": " + id + ", \"correlation\": " + id;
-  std::string args = ids + ", \"queued\": 0, \"device\": " + std::to_string(rank) +
-                     ", \"context\": 1, \"stream\": " + std::to_string(stream);
-  if (copies) {
-    const double rate = ns == 0 ? 0.0 : static_cast<double>(work.bytes) / static_cast<double>(ns);
-    args += ", \"bytes\": " + std::to_string(work.bytes) +
-            ", \"memory bandwidth (GB/s)\": " + Json(rate).dump();
-  } else {
-    args += ", \"grid\": [1, 1, 1], \"block\": [1, 1, 1]";
-  }
+  const std::string size = copies ? "" : R"(, "grid": [1, 1, 1], "block": [1, 1, 1])";
   return span_head("cuda_runtime", copies ? "cudaMemcpyAsync" : "cudaLaunchKernel", host) +
          ", \"ts\": " + microseconds(work.event.begin_ns) +
-         ", \"dur\": " + microseconds(launch_ns) + ", \"args\": {" + ids + ", \"cbid\": 211}},\n" +
-         arrow_row({"s", "ac2g", arrow, host, work.event.begin_ns}) + ",\n" +
-         span_head(copies ? "gpu_memcpy" : "kernel", work.kernel, device) +
-         ", \"ts\": " + microseconds(begin_ns) + ", \"dur\": " + microseconds(ns - launch_ns) +
-         ", \"args\": {" + args + "}},\n" + arrow_row({"f", "ac2g", arrow, device, begin_ns});
+         ", \"dur\": " + microseconds(launch_ns) + ", \"args\": {" + ids_text(work) +
+         ", \"cbid\": 211}},\n" + arrow_row({"s", "ac2g", arrow, host, work.event.begin_ns}) +
+         ",\n" + row_of_work(work, time, rank, size) + ",\n" +
+         arrow_row({"f", "ac2g", arrow, device, time.begin_ns});
 }
 
-std::string device_metadata(std::int64_t rank, int threads) {
+std::string device_metadata(const ShownDevice& device, std::int64_t rank) {
   const RowPlace process{.process = rank};
-  std::string rows =
-      metadata_row("process_name", process, R"({"name": "train"})") + ",\n" +
-      metadata_row("process_labels", process, "{\"labels\": " + quoted_text(kAsDevice) + "}") +
-      ",\n" + metadata_row("process_sort_index", process, R"({"sort_index": 1})");
-  for (int i = 0; i < threads; ++i) {
-    const int stream = kFirstStream + i;
-    rows += ",\n" + metadata_row("thread_name", {rank, stream},
-                                 R"({"name": "stream )" + std::to_string(stream) + "\"}");
-  }
-  return rows;
+  return metadata_row("process_name", process, R"({"name": "train"})") + ",\n" +
+         metadata_row("process_labels", process, "{\"labels\": " + quoted_text(device.name) + "}") +
+         ",\n" + metadata_row("process_sort_index", process, R"({"sort_index": 1})");
 }
 
-std::string device_properties(std::int64_t rank) {
-  return "{\"id\": " + std::to_string(rank) + ", \"name\": " + quoted_text(kAsDevice) +
-         R"(, "totalGlobalMem": 0, )"
-         R"("computeMajor": 0, "computeMinor": 0, "numSms": 1, "warpSize": 1, )"
-         R"("maxThreadsPerBlock": 1, "maxThreadsPerMultiprocessor": 1, "regsPerBlock": 0, )"
-         R"("regsPerMultiprocessor": 0, "sharedMemPerBlock": 0, "sharedMemPerMultiprocessor": 0})";
+std::string device_properties(const ShownDevice& device, std::int64_t rank) {
+  return "{\"id\": " + std::to_string(rank) + ", \"name\": " + quoted_text(device.name) +
+         std::string(device.properties) + "}";
+}
+
+std::string stream_name_row(std::int64_t rank, int thread) {
+  const RowPlace place = stream_place(rank, thread);
+  return metadata_row("thread_name", place,
+                      R"({"name": "stream )" + std::to_string(place.thread) + "\"}");
 }
 
 }  // namespace trainscope::profiler

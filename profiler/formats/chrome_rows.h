@@ -19,6 +19,8 @@ struct RowPlace {
 // Traces of several ranks can be merged: rank R has the process kMostRanks (1 + R) for its host, R
 // for its device, as if each rank had the device of its number, and arrows that no other rank has.
 RowPlace host_place(std::int64_t rank, int thread);
+// The stream of the device that a thread stands for.
+RowPlace stream_place(std::int64_t rank, int thread);
 // `number` is the rank's own, less than 2^32.
 std::int64_t arrow_id(std::int64_t rank, std::int64_t number);
 
@@ -39,23 +41,36 @@ struct ArrowEnd {
 };
 std::string arrow_row(const ArrowEnd& end);
 
-// A call or copy of the host as what a launch and a kernel (or copy) of a device would be. CPU
-// rows are shown so only on request, for tools that look at nothing else.
+// A kernel or copy on a stream.
 struct DeviceWork {
   const Event& event;
-  RowPlace host = {};       // where the call ran
-  std::string kernel = {};  // the name
-  std::int64_t bytes = -1;  // of a copy; -1: it is a kernel
-  std::int64_t id = 0;      // of the host's row, and of launch and kernel together
+  std::string kernel = {};       // the name
+  std::int64_t bytes = -1;       // of a copy; -1: it is a kernel
+  std::int64_t id = 0;           // "External id"
+  std::int64_t correlation = 0;  // that the host's row has too that it is of; 0: there is none
 };
-// Rows with ",\n" between: the launch on the host's thread, the kernel on a stream of its own for
-// each thread, the arrow between them.
-std::string device_rows(const DeviceWork& work, std::int64_t rank);
-// What the kernel of a call is called, and how much it copies.
-DeviceWork device_work(const PlanView& plan, const Event& event, const RowPlace& host,
-                       std::int64_t id);
-// Names of the streams, and what the device is.
-std::string device_metadata(std::int64_t rank, int threads);
-std::string device_properties(std::int64_t rank);
+// Of a call, of its work, or of a copy of the host: the name of the kernel, and how much it copies.
+DeviceWork device_work(const PlanView& plan, const Event& event, std::int64_t id);
+
+// What a device did: the row of its stream. `more`: members of its arguments besides.
+std::string stream_row(const DeviceWork& work, std::int64_t rank, const std::string& more);
+
+// A call or copy of the host as what a launch and a kernel (or copy) of a device would be. CPU
+// rows are shown so only on request, for tools that look at nothing else. Rows with ",\n" between:
+// the launch on the host's thread, the kernel on a stream of its own for each thread, the arrow
+// between them. Id and correlation are the id of the host's row.
+std::string device_rows(const DeviceWork& work, const RowPlace& host, std::int64_t rank);
+
+// What the rows of streams are of.
+struct ShownDevice {
+  std::string_view name;
+  std::string_view properties = {};  // members besides
+};
+// The CPU.
+extern const ShownDevice kAsDevice;
+
+std::string device_metadata(const ShownDevice& device, std::int64_t rank);
+std::string device_properties(const ShownDevice& device, std::int64_t rank);
+std::string stream_name_row(std::int64_t rank, int thread);
 
 }  // namespace trainscope::profiler

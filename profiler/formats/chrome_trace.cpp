@@ -2,20 +2,24 @@
 // Perfetto and HTA read: metadata, then a row for each span and counter, and arrows: "fwdbwd" from
 // forward calls to the backward calls that compute their gradients, "onnx_node" from the first call
 // of an ONNX node to the others that compute for it. Times are in microseconds from
-// baseTimeNanoseconds. Rows are of the host: what a CPU computes is passed off as a device's only
-// where that is asked for, and then the metadata says so.
+// baseTimeNanoseconds. What a device did is on streams of a process of its own: kernels and copies,
+// and around them the runs of calls. All else is of the host: what a CPU computes is passed off as
+// a device's only where that is asked for, and then the metadata says so.
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/device_time.h"
 #include "profiler/formats/chrome_rows.h"
 #include "profiler/formats/formats.h"
 
@@ -26,6 +30,7 @@ namespace {
 struct CallText {
   std::string name;  // "onnx::MatMul", quoted
   std::string args;  // members
+  std::string node;  // a member of its work's
 };
 
 Json dims_of(const PlanView& plan, RowRange operands) {
@@ -73,13 +78,25 @@ CallText call_text(const PlanView& plan, std::uint32_t id) {
                                   {"flops", call.flops},
                                   {"bytes", call.bytes_read + call.bytes_written}});
   const std::string object = args.dump();
-  return {.name = quoted_text(name), .args = object.substr(1, object.size() - 2)};
+  return {.name = quoted_text(name),
+          .args = object.substr(1, object.size() - 2),
+          .node = "\"onnx_node\": " + quoted_text(onnx_node_of(plan, call))};
 }
 
 class Writer {
  public:
   Writer(const FormatInput& trace, const WriteText& write)
-      : trace_(trace), plan_(trace.plan), write_(write), live_(live_bytes(trace.plan)) {
+      : trace_(trace),
+        plan_(trace.plan),
+        write_(write),
+        live_(live_bytes(trace.plan)),
+        is_of_device_(are_calls_of_device(*trace.events)) {
+    require(!is_of_device_ || !trace.as_device, ErrorCode::kUsage,
+            "--as-device is for calls of the CPU: those of this profile ran on a device, and are "
+            "shown there without it");
+    if (trace.as_device) device_ = kAsDevice;
+    const std::string_view name = plan_.text(plan_.facts().device);
+    if (is_of_device_) device_ = ShownDevice{.name = name.empty() ? "a device" : name};
     for (std::uint32_t id = 0; id < plan_.calls.size(); ++id) {
       calls_.push_back(call_text(plan_, id));
     }
@@ -88,17 +105,13 @@ class Writer {
   void run() {
     head();
     for (std::uint32_t i = 0; i < trace_.events->facts.threads; ++i) thread(static_cast<int>(i));
-    each([&](const Event& event) {
-      if (event.kind == EventKind::kStepPart && event.id == 0)
-        micro_steps_.push_back(event.begin_ns);
-      if (event.kind != EventKind::kCall) return;
-      require_call(event);
-      called_.push_back(event);
-    });
+    each([&](const Event& event) { collect(event); });
     std::ranges::sort(micro_steps_);
+    std::ranges::sort(steps_, {}, &Event::begin_ns);
     std::ranges::stable_sort(called_, {}, &Event::begin_ns);
-    std::ranges::copy_if(called_, std::back_inserter(driver_),
-                         [](const Event& event) { return event.thread == 0; });
+    std::ranges::copy_if(called_, std::back_inserter(runs_),
+                         [this](const Event& event) { return event.thread == 0 || is_of_device_; });
+    if (is_of_device_) find_micro_steps();
     each([&](const Event& event) { is_counter(event.kind) ? counter(event) : span(event); });
     gradient_arrows();
     node_arrows();
@@ -116,7 +129,7 @@ class Writer {
   // HTA finds the rank by a pattern that wants the blank after the colon.
   void head() {
     write_("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [" +
-           (trace_.as_device ? device_properties(trace_.rank) : "") +
+           (device_ ? device_properties(*device_, trace_.rank) : "") +
            "],\n\"distributedInfo\": {\"backend\": \"none\", \"rank\": " +
            std::to_string(trace_.rank) + ", \"world_size\": " + std::to_string(trace_.ranks) +
            "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": " +
@@ -125,12 +138,34 @@ class Writer {
         metadata_row("process_name", place(0), "{\"name\": " + quoted_text(process_name()) + "}"));
     row(metadata_row("process_labels", place(0), R"({"labels": "CPU"})"));
     row(metadata_row("process_sort_index", place(0), R"({"sort_index": 0})"));
-    if (trace_.as_device) {
-      row(device_metadata(trace_.rank, static_cast<int>(trace_.events->facts.threads)));
+    if (device_) row(device_metadata(*device_, trace_.rank));
+  }
+
+  void collect(const Event& event) {
+    if (event.kind == EventKind::kStep) steps_.push_back(event);
+    if (event.kind == EventKind::kStepPart && event.id == 0) micro_steps_.push_back(event.begin_ns);
+    if (event.kind == EventKind::kDeviceWork) has_work_ = true;
+    if (event.kind == EventKind::kCall) called_.push_back(event);
+    if (event.kind == EventKind::kCall || event.kind == EventKind::kDeviceWork) require_call(event);
+  }
+
+  // A device comes to a micro-step later than the host does: with the first call that has run
+  // since the one before began.
+  void find_micro_steps() {
+    micro_steps_.clear();
+    std::unordered_set<std::uint32_t> ran;
+    for (const Event& run : runs_) {
+      if (ran.insert(run.id).second) continue;
+      ran = {run.id};
+      micro_steps_.push_back(run.begin_ns);
     }
   }
 
+  bool is_stream(int thread) const { return is_of_device_ && thread != 0; }
+
   void thread(int index) {
+    if (is_stream(index) || trace_.as_device) row(stream_name_row(trace_.rank, index));
+    if (is_stream(index)) return;
     const std::string name = index == 0 ? "steps" : "thread " + std::to_string(index);
     row(metadata_row("thread_name", place(index), "{\"name\": " + quoted_text(name) + "}"));
     row(metadata_row("thread_sort_index", place(index),
@@ -139,7 +174,9 @@ class Writer {
 
   void row(const std::string& text) { write_(",\n" + text); }
 
-  RowPlace place(int thread) const { return host_place(trace_.rank, thread); }
+  RowPlace place(int thread) const {
+    return is_stream(thread) ? stream_place(trace_.rank, thread) : host_place(trace_.rank, thread);
+  }
   std::string process_name() const {
     return trace_.ranks == 1 ? "train" : "train, rank " + std::to_string(trace_.rank);
   }
@@ -150,10 +187,10 @@ class Writer {
             event.id, plan_.calls.size());
   }
 
-  // The driving thread's call at a time; null: none.
-  const Event* call_at(std::int64_t ns) const {
-    const auto after = std::ranges::upper_bound(driver_, ns, {}, &Event::begin_ns);
-    if (after == driver_.begin() || std::prev(after)->end_ns() < ns) return nullptr;
+  // That began last of spans by begin, if it has not ended; else null.
+  static const Event* span_at(const std::vector<Event>& spans, std::int64_t ns) {
+    const auto after = std::ranges::upper_bound(spans, ns, {}, &Event::begin_ns);
+    if (after == spans.begin() || std::prev(after)->end_ns() < ns) return nullptr;
     return &*std::prev(after);
   }
 
@@ -179,7 +216,7 @@ class Writer {
       case EventKind::kStart:
       case EventKind::kWork:
       case EventKind::kJoin: {
-        const Event* call = call_at(event.begin_ns);
+        const Event* call = span_at(runs_, event.begin_ns);
         const std::string_view kernel =
             call == nullptr ? "" : plan_.text(plan_.calls[call->id].kernel);
         return quoted_text(std::string(kernel) + (kernel.empty() ? "" : ": ") +
@@ -209,19 +246,37 @@ class Writer {
            kind == EventKind::kRead;
   }
 
+  // Readers leave out what nobody launched: it is said to be of the step in whose time it began, as
+  // its time counts. Which call of the API launched it is not known.
+  void stream_work(const Event& event) {
+    DeviceWork work = device_work(plan_, event, ++rows_);
+    const Event* step = span_at(steps_, event.begin_ns);
+    work.correlation = step == nullptr ? 0 : step->id;
+    row(stream_row(work, trace_.rank, ", " + calls_[event.id].node));
+  }
+
+  // Of a stream, where nothing tells what a call did within its run, the run is its work.
   void span(const Event& event) {
+    const bool is_on_stream = is_stream(event.thread);
+    const bool is_work = event.kind == (has_work_ ? EventKind::kDeviceWork : EventKind::kCall);
+    if (is_on_stream && is_work) stream_work(event);
+    if (is_on_stream && event.kind == EventKind::kDeviceWork) return;
     const std::string id = std::to_string(++rows_);
     std::string args = "\"External id\": " + id;
     if (event.kind == EventKind::kCall)
       args += ", \"Ev Idx\": " + id + ", " + calls_[event.id].args;
-    row("{\"ph\": \"X\", \"cat\": \"" + std::string(category(event.kind)) +
+    if (event.kind == EventKind::kStep && is_of_device_) {
+      args += ", \"correlation\": " + std::to_string(event.id);
+    }
+    row("{\"ph\": \"X\", \"cat\": \"" +
+        std::string(is_on_stream ? "gpu_user_annotation" : category(event.kind)) +
         "\", \"name\": " + name_text(event) + ", " + place_text(place(event.thread)) +
         ", \"ts\": " + microseconds(event.begin_ns) + ", \"dur\": " +
         microseconds(static_cast<std::int64_t>(event.value)) + ", \"args\": {" + args + "}}");
     if (trace_.as_device && is_device_work(event.kind)) {
-      row(device_rows(device_work(plan_, event, place(event.thread), rows_), trace_.rank));
+      row(device_rows(device_work(plan_, event, rows_), place(event.thread), trace_.rank));
     }
-    if (event.kind == EventKind::kCall && event.thread == 0) arena(event);
+    if (event.kind == EventKind::kCall && (event.thread == 0 || is_on_stream)) arena(event);
   }
 
   void counter_row(const std::string& name, std::int64_t ns, const std::string& args) {
@@ -256,7 +311,7 @@ class Writer {
   void gradient_arrows() {
     std::unordered_map<std::uint32_t, const Event*> forward;  // by serial
     std::int64_t number = 0;
-    for (const Event& event : driver_) {
+    for (const Event& event : runs_) {
       const PlanCall& call = plan_.calls[event.id];
       if (call.node == kNoRow) continue;
       const PlanNode& node = plan_.nodes[call.node];
@@ -289,9 +344,13 @@ class Writer {
   const PlanView& plan_;
   const WriteText& write_;
   std::vector<std::int64_t> live_;
+  bool is_of_device_;
+  bool has_work_ = false;                   // kernels, copies and sets of a device
+  std::optional<ShownDevice> device_ = {};  // none: no row is a device's
   std::vector<CallText> calls_;
+  std::vector<Event> steps_;                    // by begin
   std::vector<Event> called_;                   // calls of all threads, by begin
-  std::vector<Event> driver_;                   // those of the driving thread
+  std::vector<Event> runs_;                     // those of the driving thread, or of the device
   std::vector<std::int64_t> micro_steps_ = {};  // when they begin
   std::int64_t rows_ = 0;
 };

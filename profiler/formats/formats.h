@@ -26,7 +26,8 @@ struct ProfileFormat {
   std::string_view name;
   bool needs_events = true;        // else the plan is enough
   bool always_compressed = false;  // else where the file's name ends with .gz
-  // Throws kBadInput for events that are not of the plan.
+  // Throws kBadInput for events that are not of the plan, and kUsage for `as_device` where a device
+  // ran the calls.
   void (*write)(const FormatInput& input, const WriteText& write);
 };
 

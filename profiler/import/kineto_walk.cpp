@@ -276,6 +276,9 @@ void KinetoWalker::device_call(const KinetoSpan& span, const KinetoStep& step, s
   if (host != by_external_.end()) {
     call = *host->second;
     call.name += "/" + name;
+  } else if (span.node != 0) {
+    call.node = trace_.texts[span.node];
+    call.name = call.node + "/" + name;
   } else {
     call.name = name;
     call.node = name;

@@ -89,6 +89,16 @@ std::string_view name_of(EventKind kind) {
       return "trace overhead";
     case EventKind::kStolenTime:
       return "stolen time";
+    case EventKind::kUnreadBytes:
+      return "unread bytes";
+    case EventKind::kRuntimeCallTime:
+      return "runtime call time";
+    case EventKind::kDriverCallTime:
+      return "driver call time";
+    case EventKind::kDeviceWaitTime:
+      return "device wait time";
+    case EventKind::kAllocations:
+      return "allocations";
   }
   return "unknown";
 }

@@ -56,6 +56,12 @@ enum class EventKind : std::uint16_t {
   // Nanoseconds of all processors that a hypervisor gave to others, since this was counted last or
   // a tick of the system before the step; id: the step.
   kStolenTime = 279,
+  // Once behind the last step, as those from kTraceLevel on.
+  kUnreadBytes = 280,      // of records that could not be read
+  kRuntimeCallTime = 281,  // nanoseconds in those calls of the runtime's API that were recorded
+  kDriverCallTime = 282,   // ... of the driver's, also within calls of the runtime's
+  kDeviceWaitTime = 283,   // nanoseconds in which the host waited for the device
+  kAllocations = 284,      // of memory of the device, or of the host's that it may read
 };
 
 constexpr bool is_counter(EventKind kind) { return static_cast<std::uint16_t>(kind) >= 256; }
@@ -65,7 +71,8 @@ constexpr bool is_of_step(EventKind kind) {
 }
 // A counter of what a device's own library recorded.
 constexpr bool is_of_trace(EventKind kind) {
-  return kind >= EventKind::kTraceLevel && kind <= EventKind::kTraceOverhead;
+  return (kind >= EventKind::kTraceLevel && kind <= EventKind::kTraceOverhead) ||
+         (kind >= EventKind::kUnreadBytes && kind <= EventKind::kAllocations);
 }
 // "step", "batch wait", "minor faults"; "unknown" for a kind that a later version has.
 std::string_view name_of(EventKind kind);

@@ -215,6 +215,8 @@ EventReading read_events(std::span<const std::byte> bytes, std::shared_ptr<const
     EventChunk chunk;
     fault = read_chunk(bytes, offset, chunk);
     if (!fault.empty()) return damaged(std::move(reading), offset, fault);
+    std::uint32_t& threads = reading.view.facts.threads;
+    threads = std::max(threads, 1U + std::ranges::max(chunk.thread));
     reading.view.events += chunk.size();
     reading.view.dropped = head.dropped;
     reading.view.chunks.push_back(chunk);

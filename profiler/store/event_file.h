@@ -21,6 +21,7 @@ inline constexpr std::size_t kMostChunkEvents = std::size_t{1} << 20;
 // What is known when a file begins.
 struct EventFileFacts {
   std::int64_t start_unix_ns = 0;  // the time of day at which event times are 0
+  // As many as are known then. Read, as many as any event has: of a device come more.
   std::uint32_t threads = 1;
   std::uint32_t tick_source = 0;  // a TickSource
 };

@@ -9,13 +9,15 @@ namespace trainscope::cuda {
 // Nothing that is thrown may reach CUPTI.
 std::uint8_t* ActivityBuffers::request() {
   const std::lock_guard lock(mutex_);
-  if (out_.size() + full_.size() >= kMost) return nullptr;
+  if (free_.empty() && made_ == kMost) return nullptr;
   try {
+    free_.reserve(kMost);
     out_.reserve(kMost);
     full_.reserve(kMost);
     if (free_.empty()) {
       free_.push_back(
           std::make_unique_for_overwrite<std::uint64_t[]>(kBytes / sizeof(std::uint64_t)));
+      ++made_;
     }
   } catch (const std::bad_alloc&) {
     return nullptr;

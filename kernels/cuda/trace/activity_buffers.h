@@ -14,8 +14,8 @@ namespace trainscope::cuda {
 // CUPTI asks for buffers and gives them back from threads of its own.
 class ActivityBuffers {
  public:
-  // 8 MiB hold some 38,000 kernels. With `kMost` buffers out CUPTI gets no more, and drops records,
-  // which it counts: memory is bounded.
+  // 8 MiB hold some 38,000 kernels. There are at most `kMost` buffers: those that CUPTI fills, that
+  // wait and that are read. Where none is left CUPTI drops records, which it counts.
   static constexpr std::size_t kBytes = std::size_t{8} << 20;
   static constexpr std::size_t kMost = 32;
 
@@ -45,6 +45,7 @@ class ActivityBuffers {
   void give_back(std::vector<Full> read);
 
   std::mutex mutex_;
+  std::size_t made_ = 0;  // buffers so far, wherever they are
   std::vector<Words> free_;
   std::vector<Words> out_;  // CUPTI has them
   std::vector<Full> full_;  // in the order in which they came back

@@ -23,16 +23,16 @@ Cupti& table() {
 void find_all(Library& library, Cupti& found) {
   library.find("cuptiGetVersion", found.version);
   library.find("cuptiGetResultString", found.result_string);
-  library.find("cuptiGetTimestamp", found.timestamp);
   library.find("cuptiSubscribe", found.subscribe);
+  library.find("cuptiUnsubscribe", found.unsubscribe);
   library.find("cuptiEnableCallback", found.enable_callback);
   library.find("cuptiGetGraphNodeId", found.graph_node_id);
   library.find("cuptiActivityRegisterCallbacks", found.register_buffers);
+  library.find("cuptiActivityRegisterTimestampCallback", found.register_clock);
   library.find("cuptiActivityEnable", found.enable);
   library.find("cuptiActivityDisable", found.disable);
   library.find("cuptiActivityEnableRuntimeApi", found.enable_runtime_call);
   library.find("cuptiActivityEnableDriverApi", found.enable_driver_call);
-  library.find("cuptiActivityEnableLatencyTimestamps", found.enable_latency);
   library.find("cuptiActivityFlushAll", found.flush);
   library.find("cuptiActivityGetNumDroppedRecords", found.dropped);
   library.find("cuptiActivityGetNextRecord", found.next_record);
@@ -61,7 +61,6 @@ constexpr std::array kLayouts = {
     Layout{CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, sizeof(CUpti_ActivitySynchronization2)},
     Layout{CUPTI_ACTIVITY_KIND_OVERHEAD, sizeof(CUpti_ActivityOverhead3)},
     Layout{CUPTI_ACTIVITY_KIND_MEMORY2, sizeof(CUpti_ActivityMemory4)},
-    Layout{CUPTI_ACTIVITY_KIND_MEMORY_POOL, sizeof(CUpti_ActivityMemoryPool3)},
 };
 
 // A later version of the library may have longer records: its own decoder says where each of a

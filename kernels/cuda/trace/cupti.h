@@ -16,18 +16,18 @@ namespace trainscope::cuda {
 struct Cupti {
   decltype(&::cuptiGetVersion) version = nullptr;
   decltype(&::cuptiGetResultString) result_string = nullptr;
-  decltype(&::cuptiGetTimestamp) timestamp = nullptr;
 
   decltype(&::cuptiSubscribe) subscribe = nullptr;
+  decltype(&::cuptiUnsubscribe) unsubscribe = nullptr;
   decltype(&::cuptiEnableCallback) enable_callback = nullptr;
   decltype(&::cuptiGetGraphNodeId) graph_node_id = nullptr;
 
   decltype(&::cuptiActivityRegisterCallbacks) register_buffers = nullptr;
+  decltype(&::cuptiActivityRegisterTimestampCallback) register_clock = nullptr;
   decltype(&::cuptiActivityEnable) enable = nullptr;
   decltype(&::cuptiActivityDisable) disable = nullptr;
   decltype(&::cuptiActivityEnableRuntimeApi) enable_runtime_call = nullptr;
   decltype(&::cuptiActivityEnableDriverApi) enable_driver_call = nullptr;
-  decltype(&::cuptiActivityEnableLatencyTimestamps) enable_latency = nullptr;
   decltype(&::cuptiActivityFlushAll) flush = nullptr;
   decltype(&::cuptiActivityGetNumDroppedRecords) dropped = nullptr;
   decltype(&::cuptiActivityGetNextRecord) next_record = nullptr;

@@ -1,9 +1,8 @@
 // What is enabled at which level; what CUPTI calls back.
 #include "kernels/cuda/trace/cupti_tracer.h"
 
-#include <algorithm>
 #include <ctime>
-#include <limits>
+#include <new>
 #include <utility>
 
 #include "kernels/cuda/trace/activity_buffers.h"
@@ -12,15 +11,12 @@ namespace trainscope::cuda {
 namespace {
 
 constexpr CUpti_ExternalCorrelationKind kPushedAs = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
-constexpr int kClockAttempts = 16;
 
 constexpr CUpti_ActivityKind kWorkKinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,  // the kind KERNEL would run one kernel at a time
     CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
 constexpr CUpti_ActivityKind kLaunchKinds[] = {CUPTI_ACTIVITY_KIND_OVERHEAD,
                                                CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
-constexpr CUpti_ActivityKind kOtherKinds[] = {CUPTI_ACTIVITY_KIND_MEMORY2,
-                                              CUPTI_ACTIVITY_KIND_MEMORY_POOL};
 
 // Calls that give the device work. Libraries of NVIDIA launch through the driver, too.
 constexpr CUpti_CallbackId kRuntimeLaunches[] = {
@@ -34,8 +30,9 @@ constexpr CUpti_CallbackId kRuntimeLaunches[] = {
 constexpr CUpti_CallbackId kDriverLaunches[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
                                                 CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx};
 
+// CUPTI has them until the process has ended: they are never deleted.
 ActivityBuffers& buffers() {
-  static ActivityBuffers all;
+  static ActivityBuffers& all = *new ActivityBuffers();
   return all;
 }
 
@@ -52,10 +49,12 @@ void CUPTIAPI buffer_completed(CUcontext /*context*/, std::uint32_t /*stream*/,
   buffers().complete(buffer, valid_bytes);
 }
 
-std::int64_t monotonic_ns() {
+// The clock of records: not the time of day, which somebody may set while a run goes on.
+std::uint64_t CUPTIAPI monotonic_ns() {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
+  return std::uint64_t{1'000'000'000} * static_cast<std::uint64_t>(now.tv_sec) +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 void keep_first(DeviceStatus& kept, DeviceStatus status) {
@@ -65,21 +64,31 @@ void keep_first(DeviceStatus& kept, DeviceStatus status) {
 }  // namespace
 
 CuptiTracer* CuptiTracer::get(std::string* why_not) {
-  static std::unique_ptr<CuptiTracer> tracer;
-  if (tracer != nullptr) return tracer.get();
+  static CuptiTracer* const tracer = new CuptiTracer();
+  if (tracer->subscriber_ != nullptr) return tracer;
   *why_not = load_cupti();
   if (!why_not->empty()) return nullptr;
-  auto made = std::make_unique<CuptiTracer>();
-  const DeviceStatus status = made->subscribe();
+  const DeviceStatus status = tracer->subscribe();
   *why_not = status.message;
-  if (!status.done()) return nullptr;
-  tracer = std::move(made);
-  return tracer.get();
+  return status.done() ? tracer : nullptr;
 }
 
 DeviceStatus CuptiTracer::subscribe() {
   DeviceStatus status =
       cupti().status_of(cupti().subscribe(&subscriber_, &note_node, this), "cuptiSubscribe");
+  if (status.done()) {
+    status = register_all();
+    if (status.done()) return status;
+    (void)cupti().unsubscribe(subscriber_);
+  }
+  subscriber_ = nullptr;
+  return status;
+}
+
+// Before any kind is enabled: records have times of the clock that was registered then.
+DeviceStatus CuptiTracer::register_all() {
+  DeviceStatus status = cupti().status_of(cupti().register_clock(&monotonic_ns),
+                                          "cuptiActivityRegisterTimestampCallback");
   for (const CUpti_CallbackId id :
        {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED}) {
     if (!status.done()) return status;
@@ -167,14 +176,12 @@ DeviceStatus CuptiTracer::enable_all(const TraceWishes& wishes) {
       if (status.done()) status = enable(kind);
     }
   };
-  if (wishes.level >= TraceLevel::kAll) {
-    has_latency_ = true;
-    status = cupti().status_of(cupti().enable_latency(1), "cuptiActivityEnableLatencyTimestamps");
-  }
   const bool has_calls = wishes.level >= TraceLevel::kLaunches || wishes.ties_launches;
   const bool has_all_calls = wishes.has_all_api_calls || wishes.level >= TraceLevel::kAll;
-  if (status.done() && has_calls) status = enable_launches(has_all_calls);
-  if (wishes.level >= TraceLevel::kAll) enable_each(kOtherKinds);
+  if (has_calls) status = enable_launches(has_all_calls);
+  if (status.done() && wishes.level >= TraceLevel::kAll) {
+    status = enable(CUPTI_ACTIVITY_KIND_MEMORY2);
+  }
   if (wishes.level >= TraceLevel::kLaunches) enable_each(kLaunchKinds);
   enable_each(kWorkKinds);
   if (status.done() && has_calls) {
@@ -204,7 +211,6 @@ DeviceStatus CuptiTracer::stop() {
     for (const CUpti_CallbackId id : kRuntimeLaunches) (void)cupti().enable_runtime_call(id, 0);
     for (const CUpti_CallbackId id : kDriverLaunches) (void)cupti().enable_driver_call(id, 0);
   }
-  if (std::exchange(has_latency_, false)) (void)cupti().enable_latency(0);
   return first;
 }
 
@@ -229,22 +235,6 @@ DeviceStatus CuptiTracer::take(TraceReader& reader) {
   if (dropped > 0) reader.dropped(dropped);
   keep_first(status, std::exchange(unheard_, {}));
   return status;
-}
-
-// The attempt that took least tells best: the library's clock was read in its middle.
-DeviceStatus CuptiTracer::measure_clock(std::int64_t* offset_ns) {
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (int i = 0; i < kClockAttempts; ++i) {
-    std::uint64_t theirs = 0;
-    const std::int64_t before = monotonic_ns();
-    const CUptiResult result = cupti().timestamp(&theirs);
-    const std::int64_t after = monotonic_ns();
-    if (result != CUPTI_SUCCESS) return cupti().status_of(result, "cuptiGetTimestamp");
-    if (after - before >= least) continue;
-    least = after - before;
-    *offset_ns = before + least / 2 - static_cast<std::int64_t>(theirs);
-  }
-  return {};
 }
 
 }  // namespace trainscope::cuda

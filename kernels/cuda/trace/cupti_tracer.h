@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -18,14 +17,14 @@ namespace trainscope::cuda {
 class CuptiTracer final : public DeviceTracer {
  public:
   // Loads CUPTI and subscribes to it, once; null, with the reason, where that cannot be. What is
-  // captured from then on is noted, so no list that is to be traced may have been before.
+  // captured from then on is noted, so no list that is to be traced may have been before. It stays
+  // there for as long as the process lives, since CUPTI calls it back.
   static CuptiTracer* get(std::string* why_not);
 
   void at_call(std::uint32_t call) override;
   DeviceStatus start(const TraceWishes& wishes) override;
   DeviceStatus stop() override;
   DeviceStatus take(TraceReader& reader) override;
-  DeviceStatus measure_clock(std::int64_t* offset_ns) override;
 
  private:
   struct Captured {
@@ -35,6 +34,7 @@ class CuptiTracer final : public DeviceTracer {
   };
 
   DeviceStatus subscribe();
+  DeviceStatus register_all();
   DeviceStatus enable(CUpti_ActivityKind kind);
   DeviceStatus enable_launches(bool all);
   DeviceStatus enable_all(const TraceWishes& wishes);
@@ -43,11 +43,11 @@ class CuptiTracer final : public DeviceTracer {
   static void note_node(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                         const void* data);
 
+  // Null: CUPTI does not know of this tracer.
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::vector<CUpti_ActivityKind> kinds_;  // that are enabled
   bool has_launches_ = false;              // single calls are enabled
-  bool has_latency_ = false;
-  bool pushes_ = false;  // calls as external correlations
+  bool pushes_ = false;                    // calls as external correlations
   bool is_pushed_ = false;
   DeviceStatus unheard_;  // of at_call(), which has no status
   std::atomic<std::uint32_t> call_ = kOutsideTracedCalls;

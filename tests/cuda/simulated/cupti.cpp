@@ -42,8 +42,6 @@ std::size_t bytes_of(CUpti_ActivityKind kind) {
       return sizeof(CUpti_ActivityOverhead3);
     case CUPTI_ACTIVITY_KIND_MEMORY2:
       return sizeof(CUpti_ActivityMemory4);
-    case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
-      return sizeof(CUpti_ActivityMemoryPool3);
     default:
       return 0;
   }
@@ -64,10 +62,6 @@ CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
   *text = result == CUPTI_SUCCESS ? "CUPTI_SUCCESS" : "a simulated refusal";
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiGetTimestamp(std::uint64_t* timestamp) {
-  *timestamp = runtime_ns();
-  return CUPTI_SUCCESS;
-}
 
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
                            void* user) {
@@ -81,9 +75,20 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFun
   *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(&tracer());
   return CUPTI_SUCCESS;
 }
+CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
+  if (subscriber != reinterpret_cast<CUpti_SubscriberHandle>(&tracer())) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  tracer().callback = nullptr;
+  tracer().resources.clear();
+  runtime().observer = nullptr;
+  return CUPTI_SUCCESS;
+}
 CUptiResult cuptiEnableCallback(std::uint32_t on, CUpti_SubscriberHandle,
                                 CUpti_CallbackDomain domain, CUpti_CallbackId id) {
   if (domain != CUPTI_CB_DOMAIN_RESOURCE) return CUPTI_ERROR_INVALID_PARAMETER;
+  const CUptiResult result = answer("cuptiEnableCallback", CUPTI_ERROR_NOT_COMPATIBLE);
+  if (result != CUPTI_SUCCESS) return result;
   on != 0 ? (void)tracer().resources.insert(id) : (void)tracer().resources.erase(id);
   return CUPTI_SUCCESS;
 }
@@ -95,8 +100,17 @@ CUptiResult cuptiGetGraphNodeId(CUgraphNode node, std::uint64_t* id) {
 
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
                                            CUpti_BuffersCallbackCompleteFunc complete) {
+  const CUptiResult result = answer("cuptiActivityRegisterCallbacks", CUPTI_ERROR_NOT_COMPATIBLE);
+  if (result != CUPTI_SUCCESS) return result;
   tracer().records.request = request;
   tracer().records.complete = complete;
+  return CUPTI_SUCCESS;
+}
+// Stricter than CUPTI, which lets records of before have times of another clock.
+CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc now_ns) {
+  if (now_ns == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (!tracer().kinds.empty()) return CUPTI_ERROR_INVALID_OPERATION;
+  runtime_takes_clock(now_ns);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
@@ -117,12 +131,10 @@ CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId id, std::uint8_t on) 
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId, std::uint8_t) { return CUPTI_SUCCESS; }
-CUptiResult cuptiActivityEnableLatencyTimestamps(std::uint8_t on) {
-  tracer().has_latency = on != 0;
-  return CUPTI_SUCCESS;
-}
-CUptiResult cuptiActivityFlushAll(std::uint32_t) {
-  tracer().records.flush();
+// The record of what was launched is in its buffer from then on, and not complete until it has run.
+CUptiResult cuptiActivityFlushAll(std::uint32_t flag) {
+  const bool is_forced = flag != 0;
+  if (is_forced || runtime_is_idle()) tracer().records.flush();
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t, std::size_t* dropped) {

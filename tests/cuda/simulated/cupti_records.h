@@ -3,6 +3,8 @@
 //
 // TRAINSCOPE_SIMULATED_CUPTI_BUFFER=N: of each buffer no more than N bytes are used.
 // TRAINSCOPE_SIMULATED_CUPTI_DROP=N: each Nth kernel, copy or set is dropped, and counted.
+// TRAINSCOPE_SIMULATED_CUPTI_UNKNOWN=N: before each Nth one there is a record of a kind that nobody
+// knows.
 // TRAINSCOPE_SIMULATED_CUPTI_LAUNCHES=none: single calls of the API are never recorded, as on an
 // H200 with CUPTI 13.0.1.
 #pragma once
@@ -100,7 +102,6 @@ class Tracer final : public RuntimeObserver {
   Records records;
   std::set<CUpti_ActivityKind> kinds;
   std::set<CUpti_CallbackId> runtime_calls;  // that are recorded one by one
-  bool has_latency = false;
   CUpti_CallbackFunc callback = nullptr;
   void* user = nullptr;
   std::set<CUpti_CallbackId> resources;
@@ -147,10 +148,15 @@ class Tracer final : public RuntimeObserver {
 
   void ran(const RanWork& work) override {
     if (!kinds.contains(kind_of(work.facts.kind))) return;
-    const std::size_t drop = number_of("TRAINSCOPE_SIMULATED_CUPTI_DROP");
-    if (drop != 0 && ++works_ % drop == 0) {
+    ++works_;
+    if (is_each("TRAINSCOPE_SIMULATED_CUPTI_DROP")) {
       ++records.dropped;
       return;
+    }
+    if (is_each("TRAINSCOPE_SIMULATED_CUPTI_UNKNOWN")) {
+      CUpti_ActivityAPI unknown = {};
+      unknown.kind = CUPTI_ACTIVITY_KIND_FORCE_INT;
+      records.add(unknown);
     }
     if (work.facts.kind == CallKind::kKernel) return add_kernel(work);
     work.facts.kind == CallKind::kCopy ? add_copy(work) : add_set(work);
@@ -179,6 +185,12 @@ class Tracer final : public RuntimeObserver {
     if (kind == CallKind::kCopy) return CUPTI_ACTIVITY_KIND_MEMCPY;
     return kind == CallKind::kSet ? CUPTI_ACTIVITY_KIND_MEMSET
                                   : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  }
+
+  // Whether the newest work is the Nth once more, N being the variable's.
+  bool is_each(const char* name) const {
+    const std::size_t n = number_of(name);
+    return n != 0 && works_ % n == 0;
   }
 
   void tell(CUpti_CallbackIdResource id, std::uint64_t node, std::uint64_t original) {
@@ -239,7 +251,6 @@ class Tracer final : public RuntimeObserver {
     record.blockX = static_cast<std::int32_t>(work.facts.threads[0]);
     record.blockY = static_cast<std::int32_t>(work.facts.threads[1]);
     record.blockZ = static_cast<std::int32_t>(work.facts.threads[2]);
-    if (has_latency) record.queued = record.submitted = work.begin_ns;
     records.add(record);
   }
 

@@ -15,17 +15,34 @@ std::uint64_t number_of(const char* variable) {
   return text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
 }
 
+std::uint64_t time_of_day_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return std::uint64_t{1'000'000'000} * static_cast<std::uint64_t>(now.tv_sec) +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+struct RunningClock {
+  std::uint64_t (*now_ns)() = &time_of_day_ns;
+  std::uint64_t last_ns = 0;  // that it was read at
+};
+RunningClock& running_clock() {
+  static RunningClock clock;
+  return clock;
+}
+
 }  // namespace
 
 std::uint64_t runtime_ns() {
-  static std::uint64_t last = 0;
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  const std::uint64_t ns = std::uint64_t{1'000'000'000} * static_cast<std::uint64_t>(now.tv_sec) +
-                           static_cast<std::uint64_t>(now.tv_nsec);
-  last = ns > last ? ns : last + 1;
-  return last;
+  RunningClock& clock = running_clock();
+  const std::uint64_t ns = clock.now_ns();
+  clock.last_ns = ns > clock.last_ns ? ns : clock.last_ns + 1;
+  return clock.last_ns;
 }
+
+void runtime_takes_clock(std::uint64_t (*now_ns)()) { running_clock() = {.now_ns = now_ns}; }
+
+bool runtime_is_idle() { return runtime().streams.are_idle(); }
 
 Runtime::Runtime() : seed(number_of("TRAINSCOPE_SIMULATED_SEED")), streams(seed) {}
 
@@ -46,6 +63,7 @@ Runtime::~Runtime() {
   line("graphs", counts.graphs, ", ");
   line("graph_launches", counts.graph_launches, ", ");
   line("allocations", counts.allocations, ", ");
+  line("is_traced", observer == nullptr ? 0 : 1, ", ");
   line("most_device_bytes", static_cast<std::int64_t>(memory.most_device_bytes()), "}\n");
   std::fclose(file);
 }

@@ -44,7 +44,7 @@ struct RanWork {
   std::uint32_t correlation = 0;
   std::uint32_t graph = 0;  // 0: launched by itself
   std::uint64_t node = 0;
-  std::uint64_t begin_ns = 0;  // of the time of day
+  std::uint64_t begin_ns = 0;  // of runtime_ns()
   std::uint64_t end_ns = 0;
 };
 
@@ -64,12 +64,16 @@ class RuntimeObserver {
 constexpr std::uint64_t node_number(std::uint32_t graph, std::size_t node) {
   return std::uint64_t{graph} << 32 | node;
 }
-// The time of day in nanoseconds, which never stands still.
+// Nanoseconds of the clock below, which never stands still here.
 std::uint64_t runtime_ns();
+// The time of day, until somebody gives another one.
+void runtime_takes_clock(std::uint64_t (*now_ns)());
+// Whether the device has done all that it was given.
+bool runtime_is_idle();
 
 // TRAINSCOPE_SIMULATED_SEED: 0, the default, runs all work as late as is allowed; another number
 // tells when and in which order. TRAINSCOPE_SIMULATED_REPORT: a file for the counts, as JSON, when
-// the process ends.
+// the process ends, and for whether somebody traces then.
 struct Runtime {
   Runtime();
   ~Runtime();

@@ -46,6 +46,15 @@ bool Streams::has(const Stream* stream) const {
   return std::ranges::any_of(streams_, [&](const auto& each) { return each.get() == stream; });
 }
 
+bool Streams::are_idle() const {
+  for (const std::unique_ptr<Stream>& stream : streams_) {
+    for (const Stream::Item& item : stream->queue_) {
+      if (item.work) return false;
+    }
+  }
+  return true;
+}
+
 void Streams::destroy(Stream* stream) {
   (void)drain(*stream);
   std::erase_if(streams_, [&](const auto& each) { return each.get() == stream; });

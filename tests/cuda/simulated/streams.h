@@ -76,6 +76,8 @@ class Streams {
 
   Stream* make();
   bool has(const Stream* stream) const;
+  // Whether all work has run.
+  bool are_idle() const;
   void destroy(Stream* stream);
 
   // Queues the work, or takes it into the stream's capture.

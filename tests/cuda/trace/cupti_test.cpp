@@ -63,7 +63,13 @@ TEST_CASE("activity buffers: aligned, used again in turn, bounded") {
   CHECK((buffers.request() == nullptr));
   buffers.complete(given[0], 8);
   CHECK((buffers.request() == nullptr));  // nobody has read it yet
-  buffers.take(note);
+  bool is_read = false;
+  buffers.take([&](std::span<const std::byte> bytes) {
+    is_read = true;
+    CHECK(bytes.size() == 8);
+    CHECK((buffers.request() == nullptr));  // its bytes are still in use
+  });
+  CHECK(is_read);
   CHECK((buffers.request() == given[0]));
 }
 

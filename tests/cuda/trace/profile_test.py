@@ -45,7 +45,8 @@ def complete(profile, name):
     expect(f"{name}: calls are the device's", len(host) == 0 and len(profile.rows) > 0, f"{len(profile.rows)} rows")
     others = [(number, profile.counts[number]) for number in range(len(profile.calls)) if profile.counts[number] != PROFILED]
     expect(f"{name}: each call of the plan runs once a step", not others, f"{len(profile.calls)} calls {others[:5]}")
-    losses = {what: profile.counters[what] for what in ("untied work", "untimed work", "dropped records")}
+    losses = {what: profile.counters[what]
+              for what in ("untied work", "untimed work", "dropped records", "unread bytes")}
     expect(f"{name}: nothing is lost", not any(losses.values()), str(losses))
     expect(f"{name}: counted", profile.counters["tied work"] >= len(profile.rows), str(profile.counters["tied work"]))
     in_steps = sum(profile.counts.values()) == sum(int(row["count"] * PROFILED + 0.5)
@@ -71,6 +72,11 @@ def replayed(build, scratch):
     expect("accumulation: ties", accumulated.counters["untied work"] == 0)
 
 
+def recording(steps, *words):
+    """Options by which these steps are launched call by call, though the device replays others."""
+    return ("--record-numerics", "--record-steps", ",".join(map(str, steps)), *words)
+
+
 def eager(build, scratch):
     """By correlations, where each call is launched by itself: the same work of the same calls."""
     for name in NAMES:
@@ -78,11 +84,18 @@ def eager(build, scratch):
         alone = Profile(build, scratch, name, CUDA_LAUNCH_BLOCKING=1)
         complete(alone, name)
         expect(f"{name}: as replayed", alone.counts == graphs.counts)
-    without = Profile(build, scratch, "gpt2", CUDA_LAUNCH_BLOCKING=1, TRAINSCOPE_SIMULATED_CUPTI_LAUNCHES="none")
-    expect("no records of single calls: all are recorded", "all of the API are recorded" in without.log)
-    first_step = sum(without.counts.values()) / (PROFILED - 1)
-    expect("... from the second step on", without.counters["untied work"] >= first_step
-           and all(count % (PROFILED - 1) == 0 for count in without.counts.values()), str(first_step))
+        recorded = Profile(build, scratch, name, *recording([FIRST + 1]))
+        complete(recorded, f"{name}, numbers of one step")
+        expect(f"{name}: as replayed", recorded.counts == graphs.counts)
+    # Of values that calls make, so that nothing waits for the update as for each call with CUDA_LAUNCH_BLOCKING.
+    queued = recording(range(FIRST, STEPS + 1), "--record-values", "/h.0/*")
+    complete(Profile(build, scratch, "gpt2", *queued), "the host ahead")
+    for words, environment in (((), {"CUDA_LAUNCH_BLOCKING": 1}), (queued, {})):
+        without = Profile(build, scratch, "gpt2", *words, **environment, TRAINSCOPE_SIMULATED_CUPTI_LAUNCHES="none")
+        expect("no records of single calls: all are recorded", "all of the API are recorded" in without.log)
+        first_step = sum(without.counts.values()) / (PROFILED - 1)
+        expect("... from the second step on", 0 < first_step <= without.counters["untied work"]
+               and all(count == PROFILED - 1 for count in without.counts.values()), str(first_step))
 
 
 def dropped(build, scratch):
@@ -99,6 +112,14 @@ def dropped(build, scratch):
     expect("no more buffers", full.counters["dropped records"] > 0 and full.counters["tied work"] > 0)
     sum_of_all = sum(full.counters[what] for what in ("tied work", "work outside of calls", "dropped records"))
     expect("each record is there or counted", sum_of_all == all_work, f"{sum_of_all} of {all_work}")
+    strange = Profile(build, scratch, "gpt2", TRAINSCOPE_SIMULATED_CUPTI_BUFFER=4000,
+                      TRAINSCOPE_SIMULATED_CUPTI_UNKNOWN=50)
+    read = strange.counters["tied work"] + strange.counters["work outside of calls"]
+    unread = strange.counters["unread bytes"]
+    expect("a kind that nobody knows", unread > 0 and strange.counters["dropped records"] == 0, f"{unread} bytes")
+    expect("... hides what is behind it in its buffer", all_work / 2 < read < all_work, f"{read} of {all_work}")
+    expect("... and is told of once", f"{int(unread)} bytes unread" in strange.log
+           and strange.log.count("records of the device are left out") == 1)
 
 
 def absent(build, scratch):
@@ -109,10 +130,16 @@ def absent(build, scratch):
     for what, word, environment in (
             ("no library", "CUPTI cannot be loaded: ", {"TRAINSCOPE_CUDA_LIBRARIES": folder}),
             ("subscribed", "cuptiSubscribe: error 39 (", {"TRAINSCOPE_SIMULATED_CUPTI_REFUSE": "cuptiSubscribe"}),
+            ("no callbacks", "cuptiEnableCallback: error ",
+             {"TRAINSCOPE_SIMULATED_CUPTI_REFUSE": "cuptiEnableCallback"}),
+            ("no buffers", "cuptiActivityRegisterCallbacks: error ",
+             {"TRAINSCOPE_SIMULATED_CUPTI_REFUSE": "cuptiActivityRegisterCallbacks"}),
             ("not enabled", "cuptiActivityEnable of kind 10: error ",
              {"TRAINSCOPE_SIMULATED_CUPTI_REFUSE": "cuptiActivityEnable"}),
             ("not asked for", None, {"TRAINSCOPE_TRACE_LEVEL": 0})):
-        profile = Profile(build, scratch, "lstm", **environment)
+        profile = Profile(build, scratch, "lstm", **environment, TRAINSCOPE_SIMULATED_REPORT=folder / "report")
+        is_traced = json.loads((folder / "report").read_text(encoding="utf-8"))["is_traced"]
+        expect(f"{what}: CUPTI knows of nobody unless it took all but a kind", is_traced == (what == "not enabled"))
         lines = [line for line in profile.log.splitlines() if "is not recorded" in line]
         expect(f"{what}: a line", len(lines) == (0 if word is None else 1) and (word or "") in "".join(lines), str(lines))
         expect(f"{what}: the host's steps", profile.query["steps"] == PROFILED and len(profile.rows) == 0)
@@ -125,15 +152,20 @@ def absent(build, scratch):
 
 
 def levels(build, scratch):
-    """Higher levels tie the same, and tell what recording took."""
+    """Higher levels tie the same, and tell what recording took and what the host did."""
     first = Profile(build, scratch, "gpt2")
-    expect("level 1 tells of no overhead", "trace overhead" not in first.counters)
+    of_host = {"trace overhead", "runtime call time", "driver call time", "device wait time", "allocations"}
+    expect("level 1 tells of the device alone", not of_host & first.counters.keys())
     for level in (2, 3):
         for words in ({}, {"CUDA_LAUNCH_BLOCKING": 1}):
             profile = Profile(build, scratch, "gpt2", "--trace-level", level, **words)
             complete(profile, f"level {level}")
             expect(f"level {level}: as level 1", profile.counts == first.counts)
             expect(f"level {level}: overhead", profile.counters["trace overhead"] > 0)
+            expect(f"level {level}: what the host did", profile.counters["runtime call time"] > 0
+                   and profile.counters["device wait time"] > 0 and "the host was " in profile.log)
+            all_calls = profile.counters["driver call time"] > 0  # the simulated driver has no single ones
+            expect(f"level {level}: all calls", all_calls == (level == 3) == ("allocations" in profile.counters))
             expect(f"level {level}", profile.counters["trace level"] == level)
 
 

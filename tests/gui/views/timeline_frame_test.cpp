@@ -57,6 +57,42 @@ TEST_CASE("timeline_rows: spans that overlap take further rows, and none is lost
   CHECK(data.rows.size() == 2);
 }
 
+// A call of a device on its stream, and what it did: two kernels, and of the next call one.
+std::vector<Event> device_events() {
+  return {span_of(EventKind::kBind, 0, 110, 150),
+          span_of(EventKind::kRead, 0, 200, 900),
+          span_of(EventKind::kStep, 6, 100, 1000),
+          on_thread(1, span_of(EventKind::kDeviceWork, 0, 140, 200)),
+          on_thread(1, span_of(EventKind::kDeviceWork, 0, 210, 300)),
+          on_thread(1, span_of(EventKind::kCall, 0, 140, 300)),
+          on_thread(1, span_of(EventKind::kDeviceWork, 3, 300, 700)),
+          on_thread(1, span_of(EventKind::kCall, 3, 300, 700)),
+          on_thread(2, span_of(EventKind::kDeviceWork, 1, 650, 800)),
+          on_thread(2, span_of(EventKind::kCall, 1, 650, 800))};
+}
+
+TEST_CASE("timeline_rows: what a device does is below its calls, in one row") {
+  const EventBytes bytes(device_events());
+  const profiler::EventView view = bytes.view();
+  const TimelineData data = timeline_data(view);
+  check_rows(data);
+  CHECK(level_of(EventKind::kDeviceWork) == SpanLevel::kWork);
+  const auto spans_of = [&](std::uint16_t thread, SpanLevel level) {
+    std::size_t spans = 0;
+    for (const TimelineRow& row : data.rows) {
+      CHECK(row.lane == 0);
+      if (row.thread == thread && row.level == level) spans += row.events.size();
+    }
+    return spans;
+  };
+  CHECK(data.rows.size() == 6);  // steps and copies of the host, calls and work of two streams
+  CHECK(spans_of(1, SpanLevel::kCall) == 2);
+  CHECK(spans_of(1, SpanLevel::kWork) == 3);
+  CHECK(spans_of(2, SpanLevel::kCall) == 1);
+  CHECK(spans_of(2, SpanLevel::kWork) == 1);
+  CHECK(data.device.within(0, 1000) == 800 - 140);
+}
+
 TEST_CASE("timeline_rows: counters are series by time") {
   const auto counter = [](EventKind kind, std::uint32_t step, std::int64_t ns, double value) {
     return Event{
@@ -208,10 +244,11 @@ TEST_CASE("timeline_frame: flows lead through views, which have no span") {
   CHECK(flows_through(data, links, 0, 99).empty());
 }
 
-TEST_CASE("range_statistics: all steps together give each op what query gives it") {
+// Of the driving thread, and of a device.
+void check_all_steps(const std::vector<Event>& events) {
   const PlanRecord record = small_plan();
   const PlanView plan = view_of(record);
-  const EventBytes bytes(small_events());
+  const EventBytes bytes(events);
   const profiler::EventView view = bytes.view();
   const TimelineData data = timeline_data(view);
   const TimeRange steps{.begin_ns = data.steps.front().range.begin_ns,
@@ -226,6 +263,11 @@ TEST_CASE("range_statistics: all steps together give each op what query gives it
     REQUIRE(found != statistics.rows.end());
     CHECK(found->ns == row.ns);
   }
+}
+
+TEST_CASE("range_statistics: all steps together give each op what query gives it") {
+  check_all_steps(small_events());
+  check_all_steps(device_events());
 }
 
 TEST_CASE("range_statistics: spans count as far as they are within the range") {
@@ -243,17 +285,14 @@ TEST_CASE("range_statistics: spans count as far as they are within the range") {
   CHECK(statistics.spans_ns == 80);
 }
 
-TEST_CASE("range_statistics: by the timeline's rows or by all events, of any range") {
+void check_ranges(const std::vector<Event>& events) {
   const PlanRecord record = small_plan();
   const PlanView plan = view_of(record);
-  std::vector<Event> events = small_events();
-  for (Event& event : events) {
-    if (event.kind == EventKind::kStep && event.id == 7) event.id = 9;  // step 8 was not profiled
-  }
   const EventBytes bytes(events);
   const profiler::EventView view = bytes.view();
   const TimelineData data = timeline_data(view);
-  for (const TimeRange range : {TimeRange{0, 5000}, {1015, 1360}, {1300, 1300}, {2400, 2100}}) {
+  for (const TimeRange range :
+       {TimeRange{0, 5000}, {1015, 1360}, {250, 690}, {1300, 1300}, {2400, 2100}}) {
     CAPTURE(range.begin_ns);
     for (const auto by : {profiler::GroupBy::kOp, profiler::GroupBy::kPhase}) {
       const auto a = range_statistics(data, plan, range, by);
@@ -268,6 +307,15 @@ TEST_CASE("range_statistics: by the timeline's rows or by all events, of any ran
       }
     }
   }
+}
+
+TEST_CASE("range_statistics: by the timeline's rows or by all events, of any range") {
+  std::vector<Event> events = small_events();
+  for (Event& event : events) {
+    if (event.kind == EventKind::kStep && event.id == 7) event.id = 9;  // step 8 was not profiled
+  }
+  check_ranges(events);
+  check_ranges(device_events());
 }
 
 }  // namespace

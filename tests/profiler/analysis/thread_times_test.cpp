@@ -44,6 +44,20 @@ TEST_CASE("thread times: of each thread all of the steps, each moment once") {
   CHECK(times.idle[0].ns == 500 + 15);
 }
 
+// A stream of a device on which nodes of a graph run side by side has further threads, which nobody
+// knows of when the file begins.
+TEST_CASE("thread times: every thread that has a span is there") {
+  const PlanRecord plan = small_plan();
+  const EventBytes bytes({span_of(EventKind::kStep, 1, 0, 100),
+                          on_thread(1, span_of(EventKind::kCall, 0, 10, 30)),
+                          on_thread(4, span_of(EventKind::kCall, 1, 20, 90))});
+  const ThreadTimes times = thread_times(bytes.view(), view_of(plan));
+  REQUIRE(times.threads.size() == 5);
+  CHECK(times.threads[1].of(ThreadUse::kWork) == 20);
+  CHECK(times.threads[4].of(ThreadUse::kWork) == 70);
+  CHECK(times.threads[4].of(ThreadUse::kUnnamed) == 30);
+}
+
 TEST_CASE("thread times: without a step there is nothing, and threads are balanced") {
   const PlanRecord plan = small_plan();
   const EventBytes bytes({});

@@ -250,7 +250,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("activity join: times follow the offset that was measured last") {
+TEST_CASE("activity join: times follow the offset that was set last") {
   ActivityJoin join(kPushed, 100);
   Buffer buffer;
   buffer.add(SetRecord{.bytes = 1, .begin = 10, .end = 20, .graph_node = 1});
@@ -269,10 +269,33 @@ TEST_CASE("activity join: what was dropped, has no times or is overhead is count
   read(join, buffer);
   join.note_dropped(3);
   join.note_dropped(4);
+  join.note_unread(88);
+  join.note_unread(12);
   CHECK(join.take().empty());
   CHECK(join.losses().untimed == 2);
   CHECK(join.losses().dropped == 7);
+  CHECK(join.losses().unread_bytes == 100);
   CHECK(join.overhead_ns() == 250);
+}
+
+TEST_CASE("activity join: what the host did is added up, by the kinds of its calls") {
+  ActivityJoin join(kPushed, 1000);
+  Buffer buffer;
+  buffer.add(ApiRecord{.begin = 10, .end = 15, .correlation = 1})
+      .add(ApiRecord{.kind = ActivityKind::kDriverCall, .begin = 11, .end = 14, .correlation = 1})
+      .add(ApiRecord{.begin = 20, .end = 40, .correlation = 2})
+      .add(ApiRecord{.begin = 50, .end = 0, .correlation = 3})  // there was no memory for its end
+      .add(SynchronizationRecord{.type = 1, .begin = 100, .end = 130})
+      .add(SynchronizationRecord{.type = kStreamWaitsForEvent, .begin = 140, .end = 190})
+      .add(SynchronizationRecord{.type = 3, .begin = 200, .end = 207})
+      .add(MemoryRecord{.operation = kAllocation, .bytes = 512})
+      .add(MemoryRecord{.operation = 2, .bytes = 512});
+  read(join, buffer);
+  CHECK(join.take().empty());
+  CHECK(join.host().runtime_ns == 25);
+  CHECK(join.host().driver_ns == 3);
+  CHECK(join.host().wait_ns == 37);
+  CHECK(join.host().allocations == 1);
 }
 
 // "call:thread begin-end", work in parentheses.
@@ -302,7 +325,6 @@ TEST_CASE("device events: a thread for each stream of each device, in the order 
               piece(kOutsideCalls, 7, 11, 12), piece(3, 7, 12, 15)});
   CHECK(text_of(events.take(true)) ==
         "(1:4 0-10) 1:4 0-10, (3:4 12-15) 3:4 12-15, (2:5 1-3) 2:5 1-3, ");
-  CHECK(events.threads() == 2);
   CHECK(events.take(true).empty());
 }
 
@@ -329,7 +351,6 @@ TEST_CASE("device events: work beside other work of its stream has a thread of i
   events.add({piece(1, 7, 0, 10), piece(2, 7, 5, 8), piece(3, 7, 9, 20), piece(4, 7, 10, 12)});
   CHECK(text_of(events.take(true)) ==
         "(1:1 0-10) 1:1 0-10, (4:1 10-12) 4:1 10-12, (2:2 5-8) 2:2 5-8, (3:2 9-20) 3:2 9-20, ");
-  CHECK(events.threads() == 2);
   events.add({piece(5, 7, 15, 18)});
   CHECK(text_of(events.take(true)) == "(5:1 15-18) 5:1 15-18, ");
 }

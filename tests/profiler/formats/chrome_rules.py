@@ -1,7 +1,8 @@
 """The rules that Perfetto and HTA have for trace event JSON.
 
 faults(text) gives a line for each rule that a trace breaks; rows of a device are one of them unless
-as_device allows these, steps that are left out unless they are between windows. Standard library only.
+as_device allows these, of the host, or of_device, of a device of its own; steps that are left out unless they
+are between windows. Standard library only.
 """
 import bisect
 import collections
@@ -13,6 +14,8 @@ ORDER = ["schemaVersion", "deviceProperties", "distributedInfo", "displayTimeUni
          "baseTimeNanoseconds", "traceEvents", "traceName"]
 METADATA = {"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"}
 HOST_CATEGORIES = {"cpu_op", "user_annotation"}
+RUN_CATEGORY = "gpu_user_annotation"  # on a stream, around what a call did there
+STEP = "ProfilerStep#"
 LAUNCHES = {"kernel": "cudaLaunchKernel", "gpu_memcpy": "cudaMemcpyAsync"}
 DEVICE_NUMBERS = ("totalGlobalMem", "computeMajor", "computeMinor", "numSms", "warpSize",
                   "maxThreadsPerMultiprocessor")
@@ -37,10 +40,10 @@ def top_level_faults(text, trace):
         yield 'no "rank": with a blank after the colon before the events'
 
 
-def properties_faults(trace, as_device):
+def properties_faults(trace, as_device, of_device):
     """A device is described where there are rows of one, and has the rank's number."""
     described = trace.get("deviceProperties")
-    if not as_device:
+    if not as_device and not of_device:
         if described != []:
             yield f"deviceProperties are {described} without a device"
         return
@@ -50,12 +53,12 @@ def properties_faults(trace, as_device):
     device = described[0]
     if device.get("id") != trace["distributedInfo"]["rank"] or not device.get("name"):
         yield f"deviceProperties name the device {device.get('id')} '{device.get('name')}'"
-    for name in DEVICE_NUMBERS:
+    for name in DEVICE_NUMBERS if as_device else ():
         if not isinstance(device.get(name), int):
             yield f"deviceProperties have no number {name}"
 
 
-def device_faults(row):
+def device_faults(row, as_device):
     args = row["args"]
     if DEVICE_ARGS - set(args) or args["stream"] <= 0 or args["correlation"] < 0:
         yield f"readers do not take it for a device's: {row['name']}"
@@ -68,7 +71,7 @@ def device_faults(row):
         return
     if NO_COMPUTATION.match(row["name"]):
         yield f"readers do not take it for a computation: {row['name']}"
-    for name in ("grid", "block"):
+    for name in ("grid", "block") if as_device else ():
         sizes = args.get(name)
         if not (isinstance(sizes, list) and len(sizes) == 3 and all(isinstance(n, int) and n > 0 for n in sizes)):
             yield f"the kernel {row['name']} has the {name} {sizes}"
@@ -92,17 +95,33 @@ def launch_faults(spans):
         yield f"the launch {correlation} launches nothing"
 
 
-def span_faults(row, as_device):
+def step_faults(spans):
+    """Each device row begins in the step that it is tied to."""
+    steps = {row["args"].get("correlation"): row for row in spans if row["name"].startswith(STEP)}
+    for row in spans:
+        if row["cat"] not in LAUNCHES:
+            continue
+        step = steps.get(row["args"]["correlation"])
+        if step is None or not step["ts"] <= row["ts"] <= step["ts"] + step["dur"]:
+            yield f"the device row {row['name']} at {row['ts']} is not of its step"
+
+
+def categories_of_host(as_device, of_device):
+    return HOST_CATEGORIES | ({"cuda_runtime"} if as_device else set()) | ({RUN_CATEGORY} if of_device else set())
+
+
+def span_faults(row, as_device, of_device):
     lacking = {"cat", "name", "pid", "tid", "ts", "dur", "args"} - set(row)
     if lacking:
         yield f"a span lacks {sorted(lacking)}"
         return
-    if as_device and row["cat"] in LAUNCHES:
-        yield from device_faults(row)
-    elif row["cat"] not in HOST_CATEGORIES | ({"cuda_runtime"} if as_device else set()):
+    if (as_device or of_device) and row["cat"] in LAUNCHES:
+        yield from device_faults(row, as_device)
+    elif row["cat"] not in categories_of_host(as_device, of_device):
         yield f"a host row has the category {row['cat']}"
     elif {"stream", "device"} & set(row["args"]) or (
-            row["cat"] in HOST_CATEGORIES and "correlation" in row["args"]):
+            row["cat"] in HOST_CATEGORIES | {RUN_CATEGORY} and "correlation" in row["args"]
+            and not (of_device and row["name"].startswith(STEP))):
         yield f"a host row looks like a device's: {row['name']}"
     if row["dur"] < 0 or abs(row["ts"]) >= 10**12:
         yield f"ts {row['ts']} and dur {row['dur']} are not microseconds from the base"
@@ -182,12 +201,25 @@ def arrow_faults(rows, spans):
             yield f"the arrow {key} joins two spans that have nothing in common"
 
 
-def lacking_arrows(rows, spans):
+def micro_step_begins(spans, of_device):
+    """Of a device they begin with the first call that has run since the one before began."""
+    if not of_device:
+        return sorted(row["ts"] for row in spans if row["name"] == "micro-step")
+    begins, ran = [], set()
+    for row in sorted((row for row in spans if "call" in row["args"]), key=lambda row: row["ts"]):
+        if row["args"]["call"] in ran:
+            begins.append(row["ts"])
+            ran = set()
+        ran.add(row["args"]["call"])
+    return begins
+
+
+def lacking_arrows(rows, spans, of_device):
     """In a micro-step one call of an ONNX node begins first, and has an arrow to each other one."""
-    begins = sorted(row["ts"] for row in spans if row["name"] == "micro-step")
+    begins = micro_step_begins(spans, of_device)
     calls = collections.defaultdict(int)
     for row in spans:
-        node = row["args"].get("onnx_node", "(")
+        node = "(" if row["cat"] in LAUNCHES else row["args"].get("onnx_node", "(")
         if not node.startswith("("):  # what training adds is of no node
             calls[node, bisect.bisect(begins, row["ts"])] += 1
     arrows = sum(row["ph"] == "s" and row["cat"] == "onnx_node" for row in rows)
@@ -196,7 +228,7 @@ def lacking_arrows(rows, spans):
         yield f"{arrows} arrows lead from ONNX nodes to their calls, not {wanted}"
 
 
-def row_faults(rows, as_device):
+def row_faults(rows, as_device, of_device):
     names = set()
     for row in rows:
         if row["ph"] == "M":
@@ -205,7 +237,7 @@ def row_faults(rows, as_device):
             if row["name"] == "thread_name":
                 names.add((row["pid"], row["tid"]))
         elif row["ph"] == "X":
-            yield from span_faults(row, as_device)
+            yield from span_faults(row, as_device, of_device)
         elif row["ph"] == "C":
             if not row["args"] or not all(isinstance(v, (int, Decimal)) for v in row["args"].values()):
                 yield f"the counter {row['name']} has no numbers"
@@ -246,21 +278,23 @@ def merged_faults(texts, as_device=False):
     return found + list(nesting_faults(spans)) + list(arrow_faults(rows, spans))
 
 
-def faults(text, as_device=False, windows=1):
+def faults(text, as_device=False, windows=1, of_device=False):
     """`windows`: how many pieces of steps that follow each other the profile has."""
     try:
         trace = json.loads(text, parse_float=Decimal, parse_constant=refuse_constant)
     except ValueError as error:
         return [f"no JSON: {error}"]
     rows = trace.get("traceEvents", [])
-    found = list(top_level_faults(text, trace)) + list(row_faults(rows, as_device))
-    found += properties_faults(trace, as_device)
+    found = list(top_level_faults(text, trace)) + list(row_faults(rows, as_device, of_device))
+    found += properties_faults(trace, as_device, of_device)
     if found:
         return found
     spans = [row for row in rows if row["ph"] == "X"]
     found += nesting_faults(spans)
     found += arrow_faults(rows, spans)
-    found += lacking_arrows(rows, spans)
+    found += lacking_arrows(rows, spans, of_device)
+    if of_device:
+        found += step_faults(spans)
     if as_device:
         found += launch_faults(spans)
         if not any(row["name"] == "process_labels" and "shown as a device" in row["args"]["labels"]

@@ -76,19 +76,25 @@ def check_threads_and_steps(folder, facts):
     assert "is of all that was profiled" in run(folder, "query", "run", "ms>1", "--by", "step", code=2).stderr
 
 
-def events_file(step_ns):
-    """events.cols as docs/run-format.md has it: four steps, half of each in call 0."""
+def file_of_events(spans):
+    """events.cols as docs/run-format.md has it, of spans: begin, nanoseconds, id, kind, thread."""
     def checked(data):
         return data + struct.pack("<I", zlib.crc32(data))
+    columns = b"".join(struct.pack(f"<{len(spans)}{form}", *column)
+                       for form, column in zip("qQIHH", zip(*spans)))
+    chunk = checked(b"CHNK" + struct.pack("<IQI", len(spans), 0, 0)) + columns
+    first, last = min(span[0] for span in spans), max(span[0] + span[1] for span in spans)
+    chunk = checked(chunk + struct.pack("<qqI", first, last, len(spans)))
+    return checked(b"TSEVTS\r\n" + struct.pack("<IIqI", 1, 1, 0, 0)) + chunk
+
+
+def events_file(step_ns):
+    """Four steps, half of each in call 0."""
     spans = []
     for step in range(4):
         begin = step * 2 * step_ns
         spans += [(begin, step_ns // 2, 0, 7, 0), (begin, step_ns, step + 1, 1, 0)]
-    columns = b"".join(struct.pack(f"<{len(spans)}{form}", *column)
-                       for form, column in zip("qQIHH", zip(*spans)))
-    chunk = checked(b"CHNK" + struct.pack("<IQI", len(spans), 0, 0)) + columns
-    chunk = checked(chunk + struct.pack("<qqI", 0, 7 * step_ns, len(spans)))
-    return checked(b"TSEVTS\r\n" + struct.pack("<IIqI", 1, 1, 0, 0)) + chunk
+    return file_of_events(spans)
 
 
 def check_compare(folder):

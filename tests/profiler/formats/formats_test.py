@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from chrome_rules import faults
-from chrome_test import profiled_run, run
+from chrome_test import file_of_events, profiled_run, run
 
 
 def exported(folder, form, *flags):
@@ -266,6 +266,76 @@ def check_as_device(folder):
         assert wrong != text and faults(wrong, as_device=True), f"the validator lets the arrow's {end} pass"
 
 
+def device_events(plan, steps=4):
+    """As a device records them that runs each call of a plan in two micro-steps and an update, each on one of two
+    streams, in two pieces of work: begin, nanoseconds, id, kind, thread. The host is ahead, and reads at last."""
+    update = plan["update_call"]
+    calls = [*range(update), *range(update), *range(update, plan["call_count"])]
+    spans, at = [], 0
+    for step in range(1, steps + 1):
+        begin, end = at, at + 600 + 700 * len(calls)
+        spans += [(begin + 10, 50, 0, 3, 0), (begin + 100, 90, 0, 2, 0), (begin + 200, 90, 0, 2, 0),
+                  (begin + 300, 90, 1, 2, 0), (begin + 450, end - begin - 500, 0, 6, 0),
+                  (begin, end - begin, step, 1, 0)]
+        at = begin + 500
+        for call in calls:
+            stream = 4 if call % 7 == 3 else 1
+            spans += [(at, 300, call, 19, stream), (at + 350, 250, call, 19, stream), (at, 600, call, 7, stream)]
+            at += 650 if call % 2 else 700
+        at = end + 20
+    return spans
+
+
+def check_device_rows(folder, spans):
+    """Work is on streams of a device, tied to the step that it began in; the host has none of it."""
+    text = exported(folder, "chrome", "--rank", "1", "--ranks", "2").decode()
+    found = faults(text, of_device=True)
+    assert not found, "\n".join(found[:20])
+    assert faults(text), "rows of a device without being told"
+    rows = json.loads(text)["traceEvents"]
+    work = [row for row in rows if row.get("cat") in ("kernel", "gpu_memcpy")]
+    wanted = sum(ns for _, ns, _, kind, _ in spans if kind == 19)
+    assert abs(1000 * sum(row["dur"] for row in work) - wanted) < 1, wanted
+    assert {(row["pid"], row["tid"]) for row in work} == {(1, 8), (1, 11)}
+    runs = [row for row in rows if "call" in row.get("args", {})]
+    assert {row["cat"] for row in runs} == {"gpu_user_annotation"}
+    assert len(runs) == sum(kind == 7 for _, _, _, kind, _ in spans)
+    assert sum(row["name"] == "arena bytes" for row in rows) == len(runs)
+    assert any(row["ph"] == "s" and row["cat"] == "fwdbwd" for row in rows)
+    name = '"thread_name", "ts": 0, "pid": 1, "tid": 11'
+    for old, new in (('"correlation": 2, "queued"', '"correlation": 3, "queued"'), ('"stream": 8', '"stream": 0'),
+                     ('"cat": "gpu_user_annotation"', '"cat": "kernel"'), ('"queued": 0, ', ""),
+                     (name, name.replace("thread", "process"))):
+        wrong = text.replace(old, new, 1)
+        assert wrong != text and faults(wrong, of_device=True), f"the validator lets {old} pass as {new}"
+    (folder / "device.json").write_text(text)
+    run(folder, "import", "device.json", "-o", "device")
+    nodes = json.loads(run(folder, "query", "device", "--by", "node", "--json").stdout)["rows"]
+    tied = {row["args"].get("onnx_node", row["name"]) for row in work}
+    assert {row["name"] for row in nodes if row["is_call"]} == tied, (nodes, tied)
+    refused = run(folder, "export", "run", "--format", "chrome", "--as-device", "-o", "x", code=2).stderr
+    assert "--as-device is for calls of the CPU" in refused, refused
+
+
+def check_device(folder, plan):
+    """A profile of a device: all forms and ranges have the times of query, to the nanosecond."""
+    file = folder / "run/events.cols"
+    whole = file.read_bytes()
+    spans = device_events(plan)
+    file.write_bytes(file_of_events(spans))
+    facts = query(folder, "op")
+    assert facts["outside_life"] == [] and any(row["is_call"] for row in facts["rows"]), facts
+    check_flame_graphs(folder)
+    begin, end = spans[0][0] - 10, max(at + ns for at, ns, *_ in spans)
+    sums = json.loads(run(folder, "query", "run", "--by", "op", "--range", f"{begin}:{end}", "--json").stdout)
+    calls = [{row["name"]: row["ns"] for row in table["rows"] if row["is_call"]} for table in (facts, sums)]
+    assert calls[0] == calls[1], calls
+    copies = sum(row["ns"] for row in sums["rows"] if row["name"] == "read")
+    assert copies == sum(row["ns"] for row in facts["rows"] if row["name"] == "copy"), sums
+    check_device_rows(folder, spans)
+    file.write_bytes(whole)
+
+
 def check_refusals(folder):
     run(folder, "train", "gpt.onnx", "--data", "text:text.txt", "--seq", "16", "--batch", "4", "--steps",
         "1", "--run-dir", "plain", "-q")
@@ -293,6 +363,7 @@ def main():
         check_calls(folder)
         check_dot(folder)
         check_as_device(folder)
+        check_device(folder, plan)
         check_refusals(folder)
 
 

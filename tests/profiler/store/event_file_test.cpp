@@ -85,6 +85,17 @@ TEST_CASE("event file: what was written is read, and times bound each chunk") {
   CHECK(reading.view.chunks[0].last_ns == 150);  // of a value its moment, of the span before 90
 }
 
+TEST_CASE("event file: threads that came after its header was written are counted") {
+  Bytes file;
+  EventWriter writer(kFacts, [&](std::span<const std::byte> bytes) { file.put(bytes); });
+  std::vector<Event> events = some_events(3);
+  events[1].thread = 6;
+  writer.add(events, 0);
+  writer.add(some_events(2), 0);
+  CHECK(read_events(file.all().first(32)).view.facts.threads == 2);
+  CHECK(read_events(file.all()).view.facts.threads == 7);
+}
+
 TEST_CASE("event file: 24 bytes an event, and 48 a chunk") {
   Bytes file;
   EventWriter writer(kFacts, [&](std::span<const std::byte> bytes) { file.put(bytes); });
