@@ -83,10 +83,11 @@ void RecomputePlanner::add_node(const StepModel& model, int unit,
 }
 
 std::optional<PlannedOrder> RecomputePlanner::plan(std::int64_t budget_bytes,
-                                                   memplan::RematEffort effort) {
+                                                   memplan::RematEffort effort, double seconds) {
   if (budget_bytes < least_bytes_) return std::nullopt;
-  const memplan::RematResult result =
-      stoppable([&] { return planner_->plan({.budget_bytes = budget_bytes, .effort = effort}); });
+  const memplan::RematResult result = stoppable([&] {
+    return planner_->plan({.budget_bytes = budget_bytes, .seconds = seconds, .effort = effort});
+  });
   CHECK_INVARIANT(result.status != memplan::RematStatus::kBadProblem);
   if (result.status != memplan::RematStatus::kPlanned) return std::nullopt;
   PlannedOrder planned{.order = {}, .seconds = static_cast<double>(result.time) / kPicoseconds};

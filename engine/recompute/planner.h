@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -27,8 +28,10 @@ class RecomputePlanner {
   RecomputePlanner(const RecomputePlanner&) = delete;
   RecomputePlanner& operator=(const RecomputePlanner&) = delete;
 
-  // The quickest order found within the budget, now or before; none when no order can be.
-  std::optional<PlannedOrder> plan(std::int64_t budget_bytes, memplan::RematEffort effort);
+  // The quickest order found within the budget, in so many seconds or before; none when no order
+  // can be.
+  std::optional<PlannedOrder> plan(std::int64_t budget_bytes, memplan::RematEffort effort,
+                                   double seconds = std::numeric_limits<double>::infinity());
 
   // Sets of units to recompute when the backward phase first needs them, by rising time and falling
   // bytes: the front, and of other methods ("sqrt_n", "knapsack") the plans they have.

@@ -142,8 +142,8 @@ RecomputeSlider::~RecomputeSlider() = default;
 
 std::vector<TradePoint> RecomputeSlider::front() { return points_of(search_->front()); }
 
-std::optional<TradePoint> RecomputeSlider::point_within(std::int64_t budget_bytes) {
-  const std::optional<Attempt> found = search_->nearby(budget_bytes);
+std::optional<TradePoint> RecomputeSlider::point_within(std::int64_t budget_bytes, double seconds) {
+  const std::optional<Attempt> found = search_->nearby(budget_bytes, seconds);
   return found ? std::optional(point_of("slider", *found)) : std::nullopt;
 }
 

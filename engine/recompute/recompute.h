@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -102,9 +103,11 @@ class RecomputeSlider {
   // As recompute_front(), and what was found since, but without the 100 budgets; made by the first
   // call of any.
   std::vector<TradePoint> front();
-  // The quickest plan known whose arena is within the budget, or what a greedy search makes of it.
-  // At any time a larger budget gets no slower a plan. None when nothing known fits.
-  std::optional<TradePoint> point_within(std::int64_t budget_bytes);
+  // The quickest plan known whose arena is within the budget, or what a greedy search makes of it,
+  // which ends after so many seconds with what it has. At any time a larger budget gets no slower a
+  // plan. None when nothing known fits.
+  std::optional<TradePoint> point_within(std::int64_t budget_bytes,
+                                         double seconds = std::numeric_limits<double>::infinity());
   // ... with its graph, which takes longer.
   std::optional<RecomputePlan> plan_within(std::int64_t budget_bytes);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -56,8 +57,9 @@ class RecomputeSearch {
   // Tries more for it, which takes several times as long.
   void refine_front();
   // For budgets in quick succession: the quickest of all that was tried, the front included, or of
-  // what a greedy search makes of it. Empty: nothing fits.
-  std::optional<Attempt> nearby(std::int64_t budget_bytes);
+  // what a greedy search makes of it in so many seconds. Empty: nothing fits.
+  std::optional<Attempt> nearby(std::int64_t budget_bytes,
+                                double seconds = std::numeric_limits<double>::infinity());
 
   RecomputePlan realise(const Attempt& attempt) const;
 
@@ -83,7 +85,8 @@ class RecomputeSearch {
   void place_as_program(Attempt& attempt) const;
   void glance_at(std::vector<Unplaced> list);
   std::optional<std::int64_t> arena_at(std::int64_t model_bytes, memplan::RematEffort effort,
-                                       const Closeness& closeness);
+                                       const Closeness& closeness,
+                                       double seconds = std::numeric_limits<double>::infinity());
   const Attempt* best_within(std::int64_t budget_bytes) const;
   const Attempt& least_arena(double most_seconds);
   std::vector<const Attempt*> unbeaten() const;

@@ -70,7 +70,7 @@ void RecomputeSearch::place_front() {
   if (link_) try_offload_everywhere();
 }
 
-std::optional<Attempt> RecomputeSearch::nearby(std::int64_t budget_bytes) {
+std::optional<Attempt> RecomputeSearch::nearby(std::int64_t budget_bytes, double seconds) {
   place_front();
   const Attempt* known = best_within(budget_bytes);
   if (known == nullptr) return std::nullopt;
@@ -80,7 +80,8 @@ std::optional<Attempt> RecomputeSearch::nearby(std::int64_t budget_bytes) {
   const bool is_known = known->arena_bytes == budget_bytes || beyond_front ||
                         !looked_nearby_.insert(budget_bytes).second;
   if (is_known) return *known;
-  arena_at(budget_bytes - unseen, memplan::RematEffort::kRepair, {.budget_bytes = budget_bytes});
+  arena_at(budget_bytes - unseen, memplan::RematEffort::kRepair, {.budget_bytes = budget_bytes},
+           seconds);
   return *best_within(budget_bytes);
 }
 

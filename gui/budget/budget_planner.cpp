@@ -2,6 +2,7 @@
 #include "gui/budget/budget_planner.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <utility>
 
@@ -16,6 +17,13 @@ using Clock = std::chrono::steady_clock;
 
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// The calling thread, and those that it starts, have a processor where the thread that draws needs
+// none: a plan and its helper would take both of two.
+void let_frames_go_first() {
+  constexpr int kNice = 10;
+  (void)::setpriority(PRIO_PROCESS, 0, kNice);
 }
 
 bool same_pins(const PlanRequest& left, const PlanRequest& right) {
@@ -68,6 +76,7 @@ std::shared_ptr<const BudgetState> BudgetPlanner::state() const {
 }
 
 void BudgetPlanner::run(const std::stop_token& stop) {
+  let_frames_go_first();
   try {
     const auto show_progress = [this](const Progress& moment) {
       change([&](BudgetState& state) {

@@ -115,7 +115,8 @@ RecomputeSlider& StepPlanner::slider(const PlanRequest& request) {
 std::vector<TradePoint> StepPlanner::front(const PlanRequest& pins) { return slider(pins).front(); }
 
 std::optional<TradePoint> StepPlanner::point(const PlanRequest& request) {
-  return slider(request).point_within(request.budget_bytes);
+  constexpr double kSearchSeconds = 2e-3;  // and as long to place it: a point is there within 10 ms
+  return slider(request).point_within(request.budget_bytes, kSearchSeconds);
 }
 
 std::optional<PlanOutcome> StepPlanner::draft(const PlanRequest& request) {

@@ -159,7 +159,8 @@ RematResult RematPlanner::search(const Question& question, double bound) {
   const bool deep = place == front().points().size();
   if (deep || question.effort == RematEffort::kSearch) portfolio.add(hold_all(graph_));
   for (size_t i = first; i < std::min(front().points().size(), place + kSeedsBelow); ++i) {
-    if (!question.deadline.expired()) portfolio.add(front().holds(graph_, i));
+    // One at least, however little time there is.
+    if (i == first || !question.deadline.expired()) portfolio.add(front().holds(graph_, i));
   }
   const auto above = known_.upper_bound(question.budget_bytes);
   if (above != known_.begin()) {

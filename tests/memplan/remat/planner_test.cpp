@@ -198,8 +198,15 @@ TEST_CASE("remat planner: asked to stop it throws, whatever it is asked for") {
 TEST_CASE("remat planner: no time still gives an answer") {
   const RematProblem problem = testing::chain_step(30, 1);
   const int64_t peak = save_all_bytes(problem);
-  const RematResult result = plan_remat(problem, {.budget_bytes = peak * 9 / 10, .seconds = 0});
-  CHECK((result.status == RematStatus::kPlanned || result.status == RematStatus::kNotFound));
+  for (const RematEffort effort : {RematEffort::kSearch, RematEffort::kRepair}) {
+    for (const int percent : {95, 90, 75, 50}) {
+      const RematResult result = plan_remat(
+          problem, {.budget_bytes = peak / 100 * percent, .seconds = 0, .effort = effort});
+      CHECK((result.status == RematStatus::kPlanned || result.status == RematStatus::kNotFound ||
+             result.status == RematStatus::kInfeasible));
+      if (result.status == RematStatus::kPlanned) CHECK(result.peak_bytes <= peak / 100 * percent);
+    }
+  }
 }
 
 }  // namespace
