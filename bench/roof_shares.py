@@ -33,14 +33,14 @@ WORKLOADS = {
 }
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(about, name, own):
+    """Of a script that profiles these workloads; `own` adds what that script alone takes to the parser."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
-    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=20, help="that are profiled")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--machine", type=Path)
-    parser.add_argument("--name", default="roof-shares", help="of the files: DATE-NAME.md")
+    own(parser)
+    parser.add_argument("--name", default=name, help="of the files: DATE-NAME.md")
     parser.add_argument("--program", type=Path, default=measure.ROOT / "build/release/bin/trainscope")
     parser.add_argument("--out", type=Path, default=measure.RESULTS)
     options = parser.parse_args()
@@ -92,7 +92,7 @@ def shares_of(options, profile, machine):
 
 
 def main():
-    options = arguments()
+    options = arguments(__doc__, "roof-shares", lambda parser: parser.add_argument("--machine", type=Path))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         machine = None if options.machine is None else json.loads(options.machine.read_text())

@@ -7,7 +7,6 @@ Each workload is profiled --rounds times, --steps steps each. Of a thread's step
 in which it works, wakes others, waits for them or has nothing to do, is in a library, copies, waits for data, and the
 rest, which nothing was recorded for: 0.5 % at most, in the median of the rounds.
 """
-import argparse
 import json
 import shutil
 import statistics
@@ -15,26 +14,9 @@ import tempfile
 from pathlib import Path
 
 import measure
-from roof_shares import WORKLOADS, profile_of, run
+from roof_shares import arguments, profile_of, run
 
 MOST = 0.005
-
-
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
-    parser.add_argument("--steps", type=int, default=20, help="that are profiled")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--name", default="unnamed-time", help="of the files: DATE-NAME.md")
-    parser.add_argument("--program", type=Path, default=measure.ROOT / "build/release/bin/trainscope")
-    parser.add_argument("--out", type=Path, default=measure.RESULTS)
-    options = parser.parse_args()
-    options.workloads = options.workloads or list(WORKLOADS)
-    for name in set(options.workloads) - set(WORKLOADS):
-        parser.error(f"there is no workload '{name}': {', '.join(WORKLOADS)}")
-    return options
 
 
 def threads_of(options, workload, folder):
@@ -55,7 +37,8 @@ def rows_of(workload, rounds):
 
 
 def main():
-    options = arguments()
+    options = arguments(__doc__, "unnamed-time",
+                        lambda parser: parser.add_argument("--rounds", type=int, default=5))
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         for workload in options.workloads:
