@@ -251,12 +251,14 @@ void TrainingRun::begin_recorded() {
   records_ = RunRecords::open(point, request_, *data_);
   // It may refuse, and who listens hears of that.
   const std::shared_ptr<NumericsRecorder> numerics = numerics_recorder();
-  *events_ = RunListeners({records_});
+  *events_ = RunListeners();
+  // First of all: a step of the profile does not end later because the step is written down.
   if (request_.profile) {
     events_->add(std::make_shared<RunProfiler>(
         *request_.profile, session_->shared_executor(), records_->events_file(), log_,
         profiler::best_tick_source(), request_.numerics.has_value()));
   }
+  events_->add(records_);
   if (numerics) events_->add(numerics);
   events_->add(listener_);
   records_->also_write(request_.metrics);
