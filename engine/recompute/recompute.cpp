@@ -147,8 +147,9 @@ std::optional<TradePoint> RecomputeSlider::point_within(std::int64_t budget_byte
   return found ? std::optional(point_of("slider", *found)) : std::nullopt;
 }
 
-std::optional<RecomputePlan> RecomputeSlider::plan_within(std::int64_t budget_bytes) {
-  const std::optional<Attempt> found = search_->nearby(budget_bytes);
+std::optional<RecomputePlan> RecomputeSlider::plan_within(std::int64_t budget_bytes,
+                                                          double seconds) {
+  const std::optional<Attempt> found = search_->nearby(budget_bytes, seconds);
   return found ? std::optional(search_->realise(*found)) : std::nullopt;
 }
 

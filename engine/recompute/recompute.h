@@ -104,12 +104,13 @@ class RecomputeSlider {
   // call of any.
   std::vector<TradePoint> front();
   // The quickest plan known whose arena is within the budget, or what a greedy search makes of it,
-  // which ends after so many seconds with what it has. At any time a larger budget gets no slower a
-  // plan. None when nothing known fits.
+  // which ends after so many seconds with what it has (at 0 it is not begun). At any time a larger
+  // budget gets no slower a plan. None when nothing known fits.
   std::optional<TradePoint> point_within(std::int64_t budget_bytes,
                                          double seconds = std::numeric_limits<double>::infinity());
   // ... with its graph, which takes longer.
-  std::optional<RecomputePlan> plan_within(std::int64_t budget_bytes);
+  std::optional<RecomputePlan> plan_within(
+      std::int64_t budget_bytes, double seconds = std::numeric_limits<double>::infinity());
 
  private:
   std::unique_ptr<RecomputeSearch> search_;

@@ -144,8 +144,8 @@ void RecomputeSearch::apply_pins(std::vector<bool>& recomputed) const {
 // The arena of the planner's plan for so many bytes of the model; none when it finds no plan.
 std::optional<std::int64_t> RecomputeSearch::arena_at(std::int64_t model_bytes,
                                                       memplan::RematEffort effort,
-                                                      const Closeness& closeness, double seconds) {
-  std::optional<PlannedOrder> planned = planner_.plan(model_bytes, effort, seconds);
+                                                      const Closeness& closeness) {
+  std::optional<PlannedOrder> planned = planner_.plan(model_bytes, effort);
   if (!planned) return std::nullopt;
   UnitOrder order{.units = std::move(planned->order), .in_host = {}};
   return attempt({.order = std::move(order)}, closeness).arena_bytes;

@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -57,7 +56,8 @@ class RecomputeSearch {
   // Tries more for it, which takes several times as long.
   void refine_front();
   // For budgets in quick succession: the quickest of all that was tried, the front included, or of
-  // what a greedy search makes of it in so many seconds. Empty: nothing fits.
+  // what a greedy search makes of it in so many seconds; what it finds is placed closely where
+  // there is time left. Empty: nothing fits.
   std::optional<Attempt> nearby(std::int64_t budget_bytes,
                                 double seconds = std::numeric_limits<double>::infinity());
 
@@ -72,9 +72,9 @@ class RecomputeSearch {
   };
   // Where a glance is not enough.
   struct Closeness {
-    bool as_program = false;         // never
-    std::int64_t budget_bytes = -1;  // if it leaves open whether the plan fits
-    std::string_view first = {};     // method that served a neighbour
+    bool as_program = false;                // never
+    std::int64_t budget_bytes = kNoBudget;  // if it leaves open whether the plan fits
+    std::string_view first = {};            // method that served a neighbour
   };
 
   Unplaced when_needed(const std::vector<bool>& recomputed) const;
@@ -85,8 +85,7 @@ class RecomputeSearch {
   void place_as_program(Attempt& attempt) const;
   void glance_at(std::vector<Unplaced> list);
   std::optional<std::int64_t> arena_at(std::int64_t model_bytes, memplan::RematEffort effort,
-                                       const Closeness& closeness,
-                                       double seconds = std::numeric_limits<double>::infinity());
+                                       const Closeness& closeness);
   const Attempt* best_within(std::int64_t budget_bytes) const;
   const Attempt& least_arena(double most_seconds);
   std::vector<const Attempt*> unbeaten() const;
@@ -116,7 +115,7 @@ class RecomputeSearch {
   std::optional<HostLink> link_;
   std::vector<UnitSets> families_;  // empty until asked for
   std::vector<Attempt> tried_;
-  std::set<std::int64_t> looked_nearby_;  // budgets: what was found for them is known
+  std::map<std::int64_t, double> searched_nearby_;  // by budget, the most seconds given to it
   bool front_placed_ = false;
   bool front_refined_ = false;
 };

@@ -9,6 +9,7 @@
 
 #include "engine/recompute/clusters.h"
 #include "engine/recompute/search.h"
+#include "memplan/deadline.h"
 
 namespace trainscope {
 namespace {
@@ -77,11 +78,17 @@ std::optional<Attempt> RecomputeSearch::nearby(std::int64_t budget_bytes, double
   // What is in the arena but not in the planner's bytes is about the same for neighbours.
   const std::int64_t unseen = plain_arena_.bytes - planner_.plain_peak_bytes();
   const bool beyond_front = budget_bytes - unseen < planner_.least_front_bytes();
-  const bool is_known = known->arena_bytes == budget_bytes || beyond_front ||
-                        !looked_nearby_.insert(budget_bytes).second;
-  if (is_known) return *known;
-  arena_at(budget_bytes - unseen, memplan::RematEffort::kRepair, {.budget_bytes = budget_bytes},
-           seconds);
+  double& searched = searched_nearby_[budget_bytes];
+  if (known->arena_bytes == budget_bytes || beyond_front || seconds <= searched) return *known;
+  searched = seconds;
+  const memplan::Deadline deadline(seconds);
+  std::optional<PlannedOrder> planned =
+      planner_.plan(budget_bytes - unseen, memplan::RematEffort::kRepair, seconds);
+  if (planned) {
+    const std::int64_t placed_for = deadline.expired() ? kNoBudget : budget_bytes;
+    attempt({.order = {.units = std::move(planned->order), .in_host = {}}},
+            {.budget_bytes = placed_for});
+  }
   return *best_within(budget_bytes);
 }
 

@@ -81,8 +81,8 @@ class BudgetPlanner {
 
   // Of the planner's thread.
   std::shared_ptr<const PinnableValues> pinnable_;
-  // Answers that were shown: whoever draws one never has the last reference to it, whose end takes
-  // as long as a frame.
+  // Answers that were shown: whoever draws one does not have the last reference to it, whose end
+  // takes as long as a frame, while the planner is there.
   std::vector<std::shared_ptr<const PlanAnswer>> shown_;
 
   mutable std::mutex mutex_;

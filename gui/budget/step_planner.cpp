@@ -120,7 +120,9 @@ std::optional<TradePoint> StepPlanner::point(const PlanRequest& request) {
 }
 
 std::optional<PlanOutcome> StepPlanner::draft(const PlanRequest& request) {
-  std::optional<RecomputePlan> plan = slider(request).plan_within(request.budget_bytes);
+  constexpr double kSearchSeconds = 0.05;  // of some 0.4 that rectangles may take
+  std::optional<RecomputePlan> plan =
+      slider(request).plan_within(request.budget_bytes, kSearchSeconds);
   if (!plan) return std::nullopt;
   const Program program =
       lower(std::move(plan->graph.graph), plain_.program().device, plain_.lower);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "memplan/remat/certificate.h"
 #include "memplan/remat/exact.h"
@@ -155,12 +156,21 @@ RematResult RematPlanner::search(const Question& question, double bound) {
   RematPortfolio portfolio(graph_, question.budget_bytes, question.deadline);
   const size_t place = front().find(question.budget_bytes);
   const size_t first = place > kSeedsAbove ? place - kSeedsAbove : 0;
+  std::vector<size_t> seeds;
+  for (size_t i = first; i < std::min(front().points().size(), place + kSeedsBelow); ++i) {
+    seeds.push_back(i);
+  }
+  // Outwards from the one that fits, which is a plan also where there is no time to repair one.
+  std::ranges::stable_sort(seeds, {},
+                           [place](size_t i) { return i < place ? place - i : i - place; });
   // What greedy repair makes of the plan that keeps everything takes long to find.
   const bool deep = place == front().points().size();
   if (deep || question.effort == RematEffort::kSearch) portfolio.add(hold_all(graph_));
-  for (size_t i = first; i < std::min(front().points().size(), place + kSeedsBelow); ++i) {
+  for (const size_t seed : seeds) {
     // One at least, however little time there is.
-    if (i == first || !question.deadline.expired()) portfolio.add(front().holds(graph_, i));
+    if (seed == seeds.front() || !question.deadline.expired()) {
+      portfolio.add(front().holds(graph_, seed));
+    }
   }
   const auto above = known_.upper_bound(question.budget_bytes);
   if (above != known_.begin()) {

@@ -128,18 +128,25 @@ optional<RematSearch::Candidate> RematSearch::refill(int32_t node, int32_t stage
   return candidate;
 }
 
-// In passes, each with those that save most first.
+// What could be held, as far as there is time to see it.
+std::vector<RematSearch::Candidate> RematSearch::refills() {
+  std::vector<Candidate> candidates;
+  for (int32_t stage = 0; stage < graph_.size(); ++stage) {
+    for (const int32_t node :
+         std::vector<int32_t>(state_.executions(stage).begin(), state_.executions(stage).end())) {
+      if (node == stage) continue;
+      if (out_of_time()) return candidates;
+      if (const optional<Candidate> one = refill(node, stage)) candidates.push_back(*one);
+    }
+  }
+  return candidates;
+}
+
+// In passes, each with those that save most first; of a pass without time one is held all the same.
 void RematSearch::fill() {
   bool found = true;
   while (found && !out_of_time()) {
-    std::vector<Candidate> candidates;
-    for (int32_t stage = 0; stage < graph_.size(); ++stage) {
-      for (const int32_t node :
-           std::vector<int32_t>(state_.executions(stage).begin(), state_.executions(stage).end())) {
-        if (node == stage) continue;
-        if (const optional<Candidate> one = refill(node, stage)) candidates.push_back(*one);
-      }
-    }
+    std::vector<Candidate> candidates = refills();
     std::stable_sort(
         candidates.begin(), candidates.end(),
         [](const Candidate& a, const Candidate& b) { return a.cost.time < b.cost.time; });
@@ -147,6 +154,7 @@ void RematSearch::fill() {
     for (const Candidate& candidate : candidates) {
       const int32_t stage = candidate.change.last;
       if (!state_.ran(candidate.change.node, stage)) continue;
+      if (found && out_of_time()) return;
       const optional<Candidate> still = refill(candidate.change.node, stage);
       if (!still) continue;
       state_.propose(still->change);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "memplan/deadline.h"
 #include "memplan/remat/random.h"
@@ -54,6 +55,7 @@ class RematSearch {
   void consider_drops(std::int32_t stage, std::optional<Candidate>& best);
   void consider_holds(std::int32_t stage, std::optional<Candidate>& best);
   std::optional<Candidate> refill(std::int32_t node, std::int32_t stage);
+  std::vector<Candidate> refills();
   bool better(const Candidate& a, const Candidate& b) const;
   bool forbidden(const RematCost& cost) const;
   double first_price() const;

@@ -312,6 +312,42 @@ TEST_CASE("recompute: each value that goes to host memory and back has its price
   CHECK(plan.seconds - plan.plain_seconds == doctest::Approx(more).epsilon(1e-6));
 }
 
+TEST_CASE("recompute: a slider without time gives what it knows, and searches once it has some") {
+  const ReferenceModel reference("bert");
+  const CompileOptions options = reference.options(GraphMode::kTrain);
+  const std::unique_ptr<Compiled> compiled = compile(reference.model, options);
+  const Program& plain = compiled->program;
+  const auto slider = [&] {
+    return RecomputeSlider(plain, step_seconds(plain, {}), op_table(), options.lower);
+  };
+  RecomputeSlider hurried = slider();
+  RecomputeSlider patient = slider();
+  const std::vector<TradePoint> front = hurried.front();
+  REQUIRE(front.size() > 3);
+  int searched = 0;  // budgets for which the search found something quicker than the front
+  for (std::size_t i = 1; i < front.size(); ++i) {
+    CAPTURE(i);
+    const std::int64_t budget = (front[i - 1].arena_bytes + front[i].arena_bytes) / 2;
+    const std::vector<TradePoint> by_time = hurried.front();
+    const auto fits = [budget](const TradePoint& each) { return each.arena_bytes <= budget; };
+    const double known = std::ranges::find_if(by_time, fits)->seconds;
+    const std::optional<TradePoint> at_once = hurried.point_within(budget, 0.0);
+    REQUIRE(at_once);
+    CHECK(at_once->seconds == known);
+    // What a short search left is not taken for all that there is.
+    REQUIRE(hurried.point_within(budget, 1e-6));
+    const std::optional<TradePoint> found = hurried.point_within(budget);
+    REQUIRE(found);
+    CHECK(found->seconds <= patient.point_within(budget)->seconds);
+    const std::optional<RecomputePlan> plan = hurried.plan_within(budget, 0.0);
+    REQUIRE(plan);
+    CHECK(plan->seconds == found->seconds);
+    CHECK(plan->arena_bytes <= budget);
+    searched += found->seconds < known ? 1 : 0;
+  }
+  CHECK(searched > 0);
+}
+
 TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
   const ReferenceModel reference("bert");
   const CompileOptions options = reference.options(GraphMode::kTrain);
