@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -42,11 +43,13 @@ struct KeptPlan {
 };
 using KeptPlans = std::map<std::string, KeptPlan>;
 
-// A search for the largest batch plans more graphs than one step has.
+// A search for the largest batch plans more graphs than one step has. Refusals stay: whoever asked
+// has their texts.
 void forget_unused(KeptPlans& plans) {
-  constexpr std::size_t kMany = 512;
-  if (plans.size() < kMany) return;
-  std::erase_if(plans, [](const auto& each) { return each.second.plan.use_count() == 1; });
+  constexpr std::ptrdiff_t kMany = 512;
+  const auto is_unused = [](const auto& each) { return each.second.plan.use_count() == 1; };
+  if (std::ranges::count_if(plans, is_unused) < kMany) return;
+  std::erase_if(plans, is_unused);
 }
 
 }  // namespace
