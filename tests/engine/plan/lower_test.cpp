@@ -8,6 +8,9 @@
 
 #include "engine/core/text.h"
 #include "engine/exec/backends.h"
+#include "engine/ir/builder.h"
+#include "engine/ops/standard_ops.h"
+#include "engine/plan/batch_tiles.h"
 #include "memplan/bounds.h"
 #include "memplan/validate.h"
 #include "tests/support/copying_device.h"
@@ -66,26 +69,97 @@ TEST_CASE("lower: every model's programs keep each value until its last reader")
   }
 }
 
+namespace {
+
+// A graph of one node that turns a matrix [n, n] as often as an input says.
+OpBody turn(const OpArgs& args) {
+  static const OpTable ops = standard_ops();
+  OpBody body;
+  Builder b(body.graph, ops);
+  b.set_provenance({.sources = {"test"}, .pass = "test"});
+  const ValueId x = b.input("x", args.type(0));
+  b.input("trips", args.type(1));
+  body.graph.outputs = {b("Transpose", {x})};
+  body.trips.trips_input = 1;
+  body.trips.carried = {{.from = 0, .to = 0}};
+  return body;
+}
+
+Graph turning_graph() {
+  static const OpTable ops = [] {
+    OpTable all = standard_ops();
+    all.add({{.name = "TestTurn",
+              .domain = kTrainscopeDomain,
+              .min_inputs = 2,
+              .max_inputs = 2,
+              .shape = [](const OpArgs& args) -> std::vector<TensorType> { return {args.type(0)}; },
+              .body = turn,
+              .examples = {}}});
+    return all;
+  }();
+  Graph graph;
+  Builder b(graph, ops);
+  b.set_provenance({.sources = {"test"}, .pass = "test"});
+  const ValueId x = b.input("x", {.dtype = DType::kF32, .shape = {64, 64}});
+  const ValueId trips = b.input("trips", {.dtype = DType::kI64, .shape = {}});
+  graph.outputs = {b("TestTurn", {x, trips})};
+  return graph;
+}
+
+// Two threads work at it example by example.
+Program tiled(bool runs) {
+  Program program = lower(graph("(float[8,4,5] x) => (float[8,5,4] y) "
+                                "{ a = Exp(x) b = Transpose<perm=[0,2,1]>(a) y = Sigmoid(b) }"),
+                          test_device(), {.threads = 2, .runs = runs});
+  REQUIRE(add_batch_tiles(program));
+  return program;
+}
+
+// Calls with something that kernels prepared, which a program that is run keeps.
+struct PreparedCalls {
+  int whole = 0;
+  int of_tiles = 0;
+  int of_bodies = 0;
+};
+
+// `plan` is `run`, but that nobody runs it: counts what it did without.
+void check_plan_alone(const Program& run, const Program& plan, PreparedCalls& prepared) {
+  CHECK(run.runs);
+  CHECK_FALSE(plan.runs);
+  REQUIRE(plan.calls.size() == run.calls.size());
+  for (std::size_t i = 0; i < plan.calls.size(); ++i) {
+    const Call& call = run.calls[i];
+    if (call.prepared.state != nullptr) ++(call.tile < 0 ? prepared.whole : prepared.of_tiles);
+    CHECK(plan.calls[i].prepared.state == nullptr);
+    CHECK(plan.calls[i].kernel == call.kernel);
+    REQUIRE((plan.calls[i].body == nullptr) == (call.body == nullptr));
+    if (call.body == nullptr) continue;
+    PreparedCalls inside;
+    check_plan_alone(*call.body->program, *plan.calls[i].body->program, inside);
+    prepared.of_bodies += inside.whole;
+  }
+  CHECK(placement_of(plan).offsets == placement_of(run).offsets);
+  CHECK(plan.arena().bytes == run.arena().bytes);
+}
+
+}  // namespace
+
 TEST_CASE("lower: what nobody runs has the same places and keeps nothing that was prepared") {
-  std::size_t prepared = 0;  // what would be kept
+  PreparedCalls prepared;
   for (const std::string& name : kReferenceModels) {
     CAPTURE(name);
     const ReferenceModel reference(name);
     const auto run = compile(reference.model, reference.options(GraphMode::kTrain, {.threads = 2}));
     const auto plan = compile(reference.model,
                               reference.options(GraphMode::kTrain, {.threads = 2, .runs = false}));
-    CHECK(run->program.runs);
-    CHECK_FALSE(plan->program.runs);
-    REQUIRE(plan->program.calls.size() == run->program.calls.size());
-    for (std::size_t i = 0; i < plan->program.calls.size(); ++i) {
-      prepared += run->program.calls[i].prepared.state == nullptr ? 0 : 1;
-      CHECK(plan->program.calls[i].prepared.state == nullptr);
-      CHECK(plan->program.calls[i].kernel == run->program.calls[i].kernel);
-    }
-    CHECK(placement_of(plan->program).offsets == placement_of(run->program).offsets);
-    CHECK(plan->program.arena().bytes == run->program.arena().bytes);
+    check_plan_alone(run->program, plan->program, prepared);
   }
-  CHECK(prepared > 0);
+  check_plan_alone(lower(turning_graph(), test_device(), {}),
+                   lower(turning_graph(), test_device(), {.runs = false}), prepared);
+  check_plan_alone(tiled(true), tiled(false), prepared);
+  CHECK(prepared.whole > 0);
+  CHECK(prepared.of_tiles > 0);
+  CHECK(prepared.of_bodies > 0);
 }
 
 TEST_CASE("placement_faults: sees values moved onto living ones and workspaces onto outputs") {
