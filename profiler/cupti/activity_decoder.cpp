@@ -34,8 +34,6 @@ void give(ActivityKind kind, std::span<const std::byte> bytes, ActivitySink& sin
       return sink.overhead(record_at<OverheadRecord>(bytes));
     case ActivityKind::kMemory:
       return sink.memory(record_at<MemoryRecord>(bytes));
-    case ActivityKind::kMemoryPool:
-      return sink.memory_pool(record_at<MemoryPoolRecord>(bytes));
   }
 }
 
@@ -64,8 +62,6 @@ std::size_t record_bytes(ActivityKind kind) {
       return sizeof(OverheadRecord);
     case ActivityKind::kMemory:
       return sizeof(MemoryRecord);
-    case ActivityKind::kMemoryPool:
-      return sizeof(MemoryPoolRecord);
   }
   return 0;
 }

@@ -23,7 +23,6 @@ class ActivitySink {
   virtual void synchronization(const SynchronizationRecord& record) = 0;
   virtual void overhead(const OverheadRecord& record) = 0;
   virtual void memory(const MemoryRecord& /*record*/) {}
-  virtual void memory_pool(const MemoryPoolRecord& /*record*/) {}
 };
 
 struct ActivityReading {

@@ -22,9 +22,8 @@ enum class ActivityKind : std::uint32_t {
   kOverhead = 17,
   kSynchronization = 38,
   kExternalCorrelation = 39,
-  kMemory = 49,      // an allocation or what frees it; kind 45 is an older form
-  kMemoryPool = 50,  // what becomes of a pool that allocations come from
-  kGraph = 51,       // a whole graph's run
+  kMemory = 49,  // an allocation or what frees it; kind 45 is an older form
+  kGraph = 51,   // a whole graph's run
 };
 
 // Times are nanoseconds of one clock; 0: there was no memory for them. Correlation is the number of
@@ -195,26 +194,10 @@ struct MemoryRecord {
   const char* source = nullptr;
 };
 
-struct MemoryPoolRecord {
-  ActivityKind kind = ActivityKind::kMemoryPool;
-  std::uint32_t operation = 0;  // 1 made, 2 destroyed, 3 trimmed
-  std::uint32_t pool_type = 0;
-  std::uint32_t correlation = 0;
-  std::uint32_t process = 0;
-  std::uint32_t device = 0;
-  std::uint64_t least_kept_bytes = 0;
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t release_threshold = 0;
-  std::uint64_t time = 0;
-  std::uint64_t used_bytes = 0;
-  std::array<std::uint8_t, 8> is_managed = {};
-};
-
 static_assert(sizeof(KernelRecord) == 216 && sizeof(CopyRecord) == 96 && sizeof(SetRecord) == 88);
 static_assert(sizeof(ApiRecord) == 40 && sizeof(ExternalCorrelationRecord) == 24);
 static_assert(sizeof(OverheadRecord) == 56 && sizeof(SynchronizationRecord) == 56);
 static_assert(sizeof(GraphRecord) == 56);
-static_assert(sizeof(MemoryRecord) == 128 && sizeof(MemoryPoolRecord) == 80);
+static_assert(sizeof(MemoryRecord) == 128);
 
 }  // namespace trainscope::profiler

@@ -26,7 +26,6 @@ SAME_KIND(kSynchronization, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
 SAME_KIND(kExternalCorrelation, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
 SAME_KIND(kGraph, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 SAME_KIND(kMemory, CUPTI_ACTIVITY_KIND_MEMORY2);
-SAME_KIND(kMemoryPool, CUPTI_ACTIVITY_KIND_MEMORY_POOL);
 
 SAME_SIZE(KernelRecord, CUpti_ActivityKernel10);
 SAME(KernelRecord, registers, CUpti_ActivityKernel10, registersPerThread);
@@ -104,13 +103,6 @@ SAME(MemoryRecord, source, CUpti_ActivityMemory4, source);
 
 static_assert(kAllocation ==
               static_cast<unsigned>(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION));
-
-SAME_SIZE(MemoryPoolRecord, CUpti_ActivityMemoryPool3);
-SAME(MemoryPoolRecord, operation, CUpti_ActivityMemoryPool3, memoryPoolOperationType);
-SAME(MemoryPoolRecord, address, CUpti_ActivityMemoryPool3, address);
-SAME(MemoryPoolRecord, bytes, CUpti_ActivityMemoryPool3, size);
-SAME(MemoryPoolRecord, time, CUpti_ActivityMemoryPool3, timestamp);
-SAME(MemoryPoolRecord, used_bytes, CUpti_ActivityMemoryPool3, utilizedSize);
 
 #undef SAME
 #undef SAME_SIZE

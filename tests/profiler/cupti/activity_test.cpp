@@ -49,9 +49,6 @@ class Kinds final : public ActivitySink {
     text += "overhead " + number(record.overhead);
   }
   void memory(const MemoryRecord& record) override { text += "memory " + number(record.bytes); }
-  void memory_pool(const MemoryPoolRecord& record) override {
-    text += "pool " + number(record.bytes);
-  }
   std::string text;
 
  private:
@@ -70,21 +67,20 @@ Buffer all_kinds() {
       .add(OverheadRecord{.overhead = 2, .begin = 5, .end = 9})
       .add(GraphRecord{.begin = 1, .end = 9, .graph = 12})
       .add(ApiRecord{.kind = ActivityKind::kDriverCall, .callback = 307})
-      .add(MemoryRecord{.operation = 1, .bytes = 512})
-      .add(MemoryPoolRecord{.operation = 3, .bytes = 1024});
+      .add(MemoryRecord{.operation = 1, .bytes = 512});
   return buffer;
 }
 
 constexpr std::string_view kAllKinds =
     "external 7, api 211, kernel gemm, copy 4096, set 64, sync 4, overhead 2, graph 12, api 307, "
-    "memory 512, pool 1024, ";
+    "memory 512, ";
 
 TEST_CASE("activity decoder: records of every kind, in their order") {
   Buffer buffer = all_kinds();
   Kinds kinds;
   const ActivityReading reading = decode_activities(buffer.bytes(), kinds);
   CHECK(reading.fault.empty());
-  CHECK(reading.records == 11);
+  CHECK(reading.records == 10);
   CHECK(reading.read_bytes == buffer.bytes().size());
   CHECK(kinds.text == kAllKinds);
   CHECK(knows_activity_version(130'001));
@@ -103,7 +99,7 @@ TEST_CASE("activity decoder: a buffer cut at any byte gives its whole records, a
     CHECK(reading.fault.empty() == (reading.read_bytes == size));
     ends += reading.fault.empty() ? 1 : 0;
   }
-  CHECK(ends == 12);  // before the first record and behind each
+  CHECK(ends == 11);  // before the first record and behind each
 }
 
 TEST_CASE("activity decoder: behind a kind that is not known nothing can be found") {
@@ -137,14 +133,14 @@ TEST_CASE("activity decoder: NVIDIA's library agrees, where it is") {
   std::size_t offset = 0;
   std::size_t records = 0;
   while (next(reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size(), &record) == 0) {
-    REQUIRE(records < 11);
+    REQUIRE(records < 10);
     CHECK(static_cast<std::size_t>(record - bytes.data()) == offset);
     ActivityKind kind{};
     std::memcpy(&kind, record, sizeof(kind));
     offset += record_bytes(kind);
     ++records;
   }
-  CHECK(records == 11);
+  CHECK(records == 10);
   CHECK(offset == bytes.size());
 }
 
