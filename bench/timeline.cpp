@@ -39,9 +39,12 @@ struct Column {
   std::vector<std::string_view> spans;
 };
 const std::vector<Column> kColumns{
-    {"work", {"call", "work"}}, {"copies, data", {"batch wait", "bind", "read", "initial"}},
-    {"start", {"start"}},       {"join", {"join"}},
-    {"idle", {"idle"}},         {"library", {"library"}},
+    {"work", {"call", "work"}},
+    {"copies, data", {"batch wait", "inputs", "results", "bind", "read", "initial"}},
+    {"start", {"start"}},
+    {"join", {"join"}},
+    {"idle", {"idle"}},
+    {"library", {"library"}},
     {"unnamed", {""}},
 };
 

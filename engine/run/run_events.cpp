@@ -22,6 +22,22 @@ void RunListeners::step_part_end(StepPart part, const StepPlace& at) {
   for (const auto& each : listeners_) each->step_part_end(part, at);
 }
 
+void RunListeners::inputs_begin(const StepPlace& at) {
+  for (const auto& each : listeners_) each->inputs_begin(at);
+}
+
+void RunListeners::inputs_end(const StepPlace& at) {
+  for (const auto& each : listeners_) each->inputs_end(at);
+}
+
+void RunListeners::results_begin(const StepPlace& at) {
+  for (const auto& each : listeners_) each->results_begin(at);
+}
+
+void RunListeners::results_end(const StepPlace& at) {
+  for (const auto& each : listeners_) each->results_end(at);
+}
+
 void RunListeners::bad_loss(const StepPlace& at, const Batch& batch, double loss) {
   for (const auto& each : listeners_) each->bad_loss(at, batch, loss);
 }

@@ -103,6 +103,10 @@ class RunListeners final : public RunEvents {
   void batch_wait_end(const StepPlace& at, double milliseconds) override;
   void step_part_begin(StepPart part, const StepPlace& at) override;
   void step_part_end(StepPart part, const StepPlace& at) override;
+  void inputs_begin(const StepPlace& at) override;
+  void inputs_end(const StepPlace& at) override;
+  void results_begin(const StepPlace& at) override;
+  void results_end(const StepPlace& at) override;
   void bad_loss(const StepPlace& at, const Batch& batch, double loss) override;
   void session_opening() override;
   void session_begin(const SessionFacts& facts) override;

@@ -268,18 +268,19 @@ void RunProfiler::count_step(const StepRecord& step) {
 }
 
 void RunProfiler::step_end(const StepRecord& step, std::int64_t /*used_bytes*/) {
+  const bool may_be_ahead = trace_ != nullptr;  // of its device
+  if (!may_be_ahead) end();
   if (trace_) trace_->note_step(step.step_ms);
   if (!listens_) return;
-  if (bound_) count_bound(uncounted_bound_);
   bound_.reset();  // it is the same in every step
   // Early: launches that the library does not tie are seen, and helped, in all steps but one.
   const bool is_early = trace_ && step.step == first_;
   const bool is_last = !steps_.has(step.step + 1) || step.step == session_end_;
   const bool is_late = Clock::monotonic_ns() - open_->written_ns > kLongestUnwrittenNs;
   const bool writes = is_early || is_late || open_->recorder.waiting() >= Recorder::kLaneEvents / 8;
-  // The host may be ahead: where the device is waited for, what it does is of this step.
-  if (trace_ && (writes || is_last)) trace_->wait();
-  end();
+  // Where the device is waited for, what it does is of this step.
+  if (may_be_ahead && (writes || is_last)) trace_->wait();
+  if (may_be_ahead) end();
   count_step(step);
   last_ = step.step;
   ++count_;
@@ -291,15 +292,10 @@ void RunProfiler::batch_wait_begin(const StepPlace& at) {
 }
 void RunProfiler::batch_wait_end(const StepPlace& /*at*/, double /*milliseconds*/) { end(); }
 
-void RunProfiler::step_part_begin(StepPart part, const StepPlace& /*at*/) {
-  begin(EventKind::kStepPart, static_cast<std::int64_t>(part));
-}
-
-// Between parts of a step all threads but this one are idle.
-void RunProfiler::step_part_end(StepPart /*part*/, const StepPlace& /*at*/) {
-  end();
-  if (listens_) write_if_many(Recorder::kLaneEvents / 2);
-}
+void RunProfiler::inputs_begin(const StepPlace& at) { begin(EventKind::kInputs, at.micro_batch); }
+void RunProfiler::inputs_end(const StepPlace& /*at*/) { end(); }
+void RunProfiler::results_begin(const StepPlace& at) { begin(EventKind::kResults, at.micro_batch); }
+void RunProfiler::results_end(const StepPlace& /*at*/) { end(); }
 
 void RunProfiler::evaluation_begin(std::int64_t step) { begin(EventKind::kEvaluation, step); }
 void RunProfiler::evaluation_end(const EvaluationRecord& /*evaluation*/) { end(); }
@@ -350,9 +346,17 @@ void RunProfiler::copy_end(const CopyEvent& /*event*/) {
 }
 
 void RunProfiler::part_begin(StepPart part) {
+  begin(EventKind::kStepPart, static_cast<std::int64_t>(part));
   if (!bound_ || part != StepPart::kMicroStep) return;
   bound_->begin();
   count_bound(0);
+}
+
+// Between parts of a step all threads but this one are idle. Behind the update the step ends, too.
+void RunProfiler::part_end(StepPart part) {
+  if (bound_ && part == StepPart::kUpdate) count_bound(uncounted_bound_);
+  end();
+  if (part == StepPart::kMicroStep) write_if_many(Recorder::kLaneEvents / 2);
 }
 
 void RunProfiler::memory_bound(std::int64_t time, std::span<const BufferId> buffers) {
@@ -375,10 +379,17 @@ void RunProfiler::count_bound(std::int64_t time) {
 }
 
 void RunProfiler::thread_state(int thread, ThreadState state) {
-  std::uint8_t& open = in_state_[static_cast<std::size_t>(thread)];
-  if (open != 0) open_->recorder.end(thread);
-  open = state != ThreadState::kCaller;
-  if (open != 0) open_->recorder.begin(thread, kind_of(state), id_of(thread));
+  std::uint8_t& is_in_one = in_state_[static_cast<std::size_t>(thread)];
+  const bool was_in_one = is_in_one != 0;
+  is_in_one = state != ThreadState::kCaller;
+  Recorder& recorder = open_->recorder;
+  if (!is_in_one) {
+    if (was_in_one) recorder.end(thread);
+  } else if (was_in_one) {
+    recorder.end_and_begin(thread, kind_of(state), id_of(thread));
+  } else {
+    recorder.begin(thread, kind_of(state), id_of(thread));
+  }
 }
 
 }  // namespace trainscope

@@ -39,8 +39,10 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   void step_end(const StepRecord& step, std::int64_t used_bytes) override;
   void batch_wait_begin(const StepPlace& at) override;
   void batch_wait_end(const StepPlace& at, double milliseconds) override;
-  void step_part_begin(StepPart part, const StepPlace& at) override;
-  void step_part_end(StepPart part, const StepPlace& at) override;
+  void inputs_begin(const StepPlace& at) override;
+  void inputs_end(const StepPlace& at) override;
+  void results_begin(const StepPlace& at) override;
+  void results_end(const StepPlace& at) override;
   void evaluation_begin(std::int64_t step) override;
   void evaluation_end(const EvaluationRecord& evaluation) override;
   void evaluation_stopped(std::int64_t step) override;
@@ -60,6 +62,7 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   bool wants_calls() const override { return !is_queued_; }
   bool wants_threads() const override { return !is_queued_; }
   void part_begin(StepPart part) override;
+  void part_end(StepPart part) override;
   void memory_bound(std::int64_t time, std::span<const BufferId> buffers) override;
   void memory_freed(std::int64_t time, std::span<const BufferId> buffers) override;
   bool wants_memory() const override { return bound_.has_value(); }

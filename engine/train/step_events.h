@@ -14,8 +14,10 @@ struct StepPlace {
   std::int64_t micro_batch = 0;  // from 0; of the update: their number
 };
 
-// Called by the thread that runs the step, at once and in order: for each micro-batch the wait for
-// its data, then its micro-step; then the update. What a call throws ends the step.
+// Called by the thread that runs the step, at once and in order: first the step's own inputs; for
+// each micro-batch the wait for its data, then its micro-step, which begins with its inputs and
+// ends with its results; the step's results; then the update, which may end with results of its
+// own. What a call throws ends the step.
 class StepEvents {
  public:
   virtual ~StepEvents() = default;
@@ -25,6 +27,13 @@ class StepEvents {
   virtual void batch_wait_end(const StepPlace& /*at*/, double /*milliseconds*/) {}
   virtual void step_part_begin(StepPart /*part*/, const StepPlace& /*at*/) {}
   virtual void step_part_end(StepPart /*part*/, const StepPlace& /*at*/) {}
+  // Inputs are looked up and copied into the program's memory: those of the step, or those of the
+  // micro-batch.
+  virtual void inputs_begin(const StepPlace& /*at*/) {}
+  virtual void inputs_end(const StepPlace& /*at*/) {}
+  // The loss and what else is told of a step is read, or of several ranks exchanged and added up.
+  virtual void results_begin(const StepPlace& /*at*/) {}
+  virtual void results_end(const StepPlace& /*at*/) {}
   // The loss of the micro-step that has just ended is no number: the step fails next.
   virtual void bad_loss(const StepPlace& /*at*/, const Batch& /*batch*/, double /*loss*/) {}
 };

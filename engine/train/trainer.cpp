@@ -146,28 +146,49 @@ const Batch& Trainer::next_batch(BatchSource& batches, const StepPlace& at, Step
 // Its loss, which the report has too.
 double Trainer::run_micro_step(const Batch& batch, const StepPlace& at, StepEvents& events) {
   events.step_part_begin(StepPart::kMicroStep, at);
+  events.inputs_begin(at);
   bind(batch, at);
+  events.inputs_end(at);
   executor_->run_micro_step();
-  const double loss = read_loss(*executor_);
-  events.step_part_end(StepPart::kMicroStep, at);
+  events.results_begin(at);
   double* numbers = &report_[report_of(at.micro_batch)];
-  numbers[0] = loss;
+  numbers[0] = read_loss(*executor_);
   for (std::size_t k = 0; k < terms_.size(); ++k) {
     numbers[1 + k] = executor_->memory().read_scalar(terms_[k].second);
   }
-  return loss;
+  events.results_end(at);
+  events.step_part_end(StepPart::kMicroStep, at);
+  return numbers[0];
+}
+
+StepResult Trainer::run_update(const StepPlace& at, StepEvents& events) {
+  events.results_begin(at);
+  tell_ranks();
+  StepResult result = result_of_ranks(at.step);
+  events.results_end(at);
+  events.step_part_begin(StepPart::kUpdate, at);
+  executor_->run_update();
+  if (gradient_norm_ != kNoValue) {
+    events.results_begin(at);
+    result.gradient_norm = executor_->memory().read_scalar(gradient_norm_);
+    events.results_end(at);
+  }
+  events.step_part_end(StepPart::kUpdate, at);
+  return result;
 }
 
 StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSource& batches,
                              StepEvents* events) {
   StepEvents nobody;
   StepEvents& told = events == nullptr ? nobody : *events;
+  StepPlace at{.step = step};
+  told.inputs_begin(at);
   std::ranges::fill(report_, 0.0);
   double& examples = report_[report_of(micro_batches_)];
   double& tokens = report_[report_of(micro_batches_) + 1];
   write_scalar(*executor_, step_input_, static_cast<double>(step));
   write_scalar(*executor_, learning_rate_input_, learning_rate);
-  StepPlace at{.step = step};
+  told.inputs_end(at);
   for (; at.micro_batch < micro_batches_; ++at.micro_batch) {
     const Batch& batch = next_batch(batches, at, told);
     const double loss = run_micro_step(batch, at, told);
@@ -180,15 +201,7 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
     examples += static_cast<double>(batch.examples);
     tokens += static_cast<double>(batch.tokens);
   }
-  tell_ranks();
-  StepResult result = result_of_ranks(step);
-  told.step_part_begin(StepPart::kUpdate, at);
-  executor_->run_update();
-  if (gradient_norm_ != kNoValue) {
-    result.gradient_norm = executor_->memory().read_scalar(gradient_norm_);
-  }
-  told.step_part_end(StepPart::kUpdate, at);
-  return result;
+  return run_update(at, told);
 }
 
 // A rank's micro-batches come after those of the ranks before it, as in one process with all.

@@ -63,6 +63,8 @@ class Trainer {
   const Batch& next_batch(BatchSource& batches, const StepPlace& at, StepEvents& events);
   void bind(const Batch& batch, const StepPlace& at);
   double run_micro_step(const Batch& batch, const StepPlace& at, StepEvents& events);
+  // After the micro-steps.
+  StepResult run_update(const StepPlace& at, StepEvents& events);
   void tell_ranks();
   StepResult result_of_ranks(std::int64_t step) const;
   std::size_t report_of(std::int64_t micro_batch) const;

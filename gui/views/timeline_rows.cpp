@@ -37,6 +37,8 @@ SpanLevel level_of(EventKind kind) {
     case EventKind::kCheckpoint:
       return SpanLevel::kStep;
     case EventKind::kStepPart:
+    case EventKind::kInputs:
+    case EventKind::kResults:
       return SpanLevel::kPart;
     case EventKind::kSection:
       return SpanLevel::kSection;

@@ -142,13 +142,16 @@ void each_event(const EventView& events, F f) {
 std::optional<OtherTime> own_time(EventKind kind) {
   switch (kind) {
     case EventKind::kStep:
-    case EventKind::kStepPart:
       return OtherTime::kUnrecorded;
+    case EventKind::kStepPart:
+      return OtherTime::kDispatch;
     case EventKind::kBatchWait:
       return OtherTime::kBatchWait;
     case EventKind::kBind:
     case EventKind::kInitial:
     case EventKind::kRead:
+    case EventKind::kInputs:
+    case EventKind::kResults:
       return OtherTime::kCopy;
     case EventKind::kSection:
       return OtherTime::kJoinWait;
@@ -165,6 +168,8 @@ std::string_view name_of(OtherTime other) {
       return "batch wait";
     case OtherTime::kJoinWait:
       return "join wait";
+    case OtherTime::kDispatch:
+      return "dispatch";
     case OtherTime::kUnrecorded:
       return "nothing recorded";
   }

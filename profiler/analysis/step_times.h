@@ -20,9 +20,9 @@
 namespace trainscope::profiler {
 
 // What a moment outside of calls is.
-enum class OtherTime : std::uint8_t { kCopy, kBatchWait, kJoinWait, kUnrecorded };
-inline constexpr std::size_t kOtherTimes = 4;
-// "copy", "batch wait", "join wait", "nothing recorded".
+enum class OtherTime : std::uint8_t { kCopy, kBatchWait, kJoinWait, kDispatch, kUnrecorded };
+inline constexpr std::size_t kOtherTimes = 5;
+// "copy", "batch wait", "join wait", "dispatch" (between the calls of a part), "nothing recorded".
 std::string_view name_of(OtherTime other);
 // What the time of a span is that nothing inside of it has; none: of a span within a call, or of
 // one that is no part of a step.

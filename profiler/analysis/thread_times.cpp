@@ -36,18 +36,33 @@ std::optional<ThreadUse> use_of(EventKind kind) {
     case EventKind::kBind:
     case EventKind::kInitial:
     case EventKind::kRead:
+    case EventKind::kInputs:
+    case EventKind::kResults:
       return ThreadUse::kCopy;
     case EventKind::kBatchWait:
       return ThreadUse::kData;
+    case EventKind::kStepPart:
+      return ThreadUse::kDispatch;
     default:
       return std::nullopt;
   }
 }
 
-// Sections hold calls, and calls hold regions.
+// Parts of a step hold sections, these hold calls, and calls hold regions; inputs and results hold
+// copies.
 int depth_of_use(EventKind kind) {
-  if (kind == EventKind::kSection) return 0;
-  return kind == EventKind::kCall ? 1 : 2;
+  switch (kind) {
+    case EventKind::kStepPart:
+    case EventKind::kInputs:
+    case EventKind::kResults:
+      return 0;
+    case EventKind::kSection:
+      return 1;
+    case EventKind::kCall:
+      return 2;
+    default:
+      return 3;
+  }
 }
 
 std::vector<std::vector<Event>> spans_by_thread(const EventView& events) {
@@ -150,7 +165,7 @@ class IdleCauses {
 
 std::string_view name_of(ThreadUse use) {
   static constexpr std::array<std::string_view, kThreadUses> kNames = {
-      "work", "start", "join", "idle", "library", "copy", "data", "unnamed"};
+      "work", "start", "join", "idle", "library", "copy", "data", "dispatch", "unnamed"};
   return kNames[static_cast<std::size_t>(use)];
 }
 

@@ -13,17 +13,18 @@
 namespace trainscope::profiler {
 
 enum class ThreadUse : std::uint8_t {
-  kWork,     // at a call, or at its part of a region
-  kStart,    // wakes the others
-  kJoin,     // waits for the others' parts
-  kIdle,     // nobody has given it work
-  kLibrary,  // a library has it
-  kCopy,     // of inputs and results
-  kData,     // waits for the batch
-  kUnnamed,  // nothing recorded
+  kWork,      // at a call, or at its part of a region
+  kStart,     // wakes the others
+  kJoin,      // waits for the others' parts
+  kIdle,      // nobody has given it work
+  kLibrary,   // a library has it
+  kCopy,      // of inputs and results, and what else is done for them
+  kData,      // waits for the batch
+  kDispatch,  // between the calls of a part: gives one after the other to its kernel or the device
+  kUnnamed,   // nothing recorded
 };
-inline constexpr std::size_t kThreadUses = 8;
-// "work", "start", "join", "idle", "library", "copy", "data", "unnamed".
+inline constexpr std::size_t kThreadUses = 9;
+// "work", "start", "join", "idle", "library", "copy", "data", "dispatch", "unnamed".
 std::string_view name_of(ThreadUse use);
 
 struct ThreadTime {

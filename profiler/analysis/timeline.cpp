@@ -17,6 +17,8 @@ int depth_of(EventKind kind) {
     case EventKind::kStep:
       return 0;
     case EventKind::kStepPart:
+    case EventKind::kInputs:
+    case EventKind::kResults:
       return 1;
     case EventKind::kSection:
       return 2;

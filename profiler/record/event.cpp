@@ -41,6 +41,10 @@ std::string_view name_of(EventKind kind) {
       return "machine probe";
     case EventKind::kDeviceWork:
       return "device work";
+    case EventKind::kInputs:
+      return "inputs";
+    case EventKind::kResults:
+      return "results";
     case EventKind::kLoss:
       return "loss";
     case EventKind::kLearningRate:

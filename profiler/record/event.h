@@ -10,8 +10,10 @@ namespace trainscope::profiler {
 
 // Numbers are in files: they stay. Spans on one thread nest or follow each other.
 enum class EventKind : std::uint16_t {
-  kStep = 1,         // id: the step, from 1
-  kStepPart = 2,     // id: 0 a micro-step: forward and backward of a micro-batch, 1 the update
+  kStep = 1,  // id: the step, from 1
+  // The calls of a part of the step, one after the other; id: 0 a micro-step: forward and backward
+  // of a micro-batch, 1 the update.
+  kStepPart = 2,
   kBatchWait = 3,    // id: the micro-batch, from 0
   kBind = 4,         // a copy into the program's memory; id: the value
   kInitial = 5,      // the same of a first content; id: the value
@@ -28,6 +30,10 @@ enum class EventKind : std::uint16_t {
   kLibrary = 17,     // a library has the thread for loops of its own
   kProbe = 18,       // how fast the machine is; id: the step after it, or the last one
   kDeviceWork = 19,  // a kernel, copy or set of a device, within its call; id: the call
+  // Inputs are looked up and bound; id of this and the next: the micro-batch, or before and behind
+  // all of them 0 and their number.
+  kInputs = 20,
+  kResults = 21,  // the loss and others are read, and of several ranks exchanged
 
   kLoss = 256,  // id of this and all that follow up to kBranchMisses: the step
   kLearningRate = 257,

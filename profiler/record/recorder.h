@@ -34,21 +34,21 @@ class Recorder {
   void begin(int lane, EventKind kind, std::uint32_t id) {
     if (lane >= lanes()) return;
     Lane& in = lanes_[static_cast<std::size_t>(lane)];
-    const std::uint32_t depth = in.depth++;
-    if (depth < kDepth) in.open[depth] = {.begin = now(in), .id = id, .kind = kind};
+    begin_at(now(in), in, kind, id);
   }
   // The span that was begun last and has not ended.
   void end(int lane) {
     if (lane >= lanes()) return;
     Lane& in = lanes_[static_cast<std::size_t>(lane)];
-    if (in.depth == 0) return;
-    const std::uint32_t depth = --in.depth;
-    if (depth < kDepth) {
-      const Open& open = in.open[depth];
-      put(in, {.begin = open.begin, .end = now(in), .id = open.id, .kind = open.kind});
-    } else {
-      in.dropped.fetch_add(1, std::memory_order_relaxed);
-    }
+    end_at(now(in), in);
+  }
+  // Ends that span and begins the next one at the same moment.
+  void end_and_begin(int lane, EventKind kind, std::uint32_t id) {
+    if (lane >= lanes()) return;
+    Lane& in = lanes_[static_cast<std::size_t>(lane)];
+    const std::uint64_t tick = now(in);
+    end_at(tick, in);
+    begin_at(tick, in, kind, id);
   }
   // A value of lane 0, now.
   void count(EventKind kind, std::uint32_t id, double value) {
@@ -96,6 +96,20 @@ class Recorder {
   static_assert(sizeof(Raw) == 24);
 
   std::uint64_t now(Lane& in) const { return in_order(clock_.ticks(), in.last); }
+  static void begin_at(std::uint64_t tick, Lane& in, EventKind kind, std::uint32_t id) {
+    const std::uint32_t depth = in.depth++;
+    if (depth < kDepth) in.open[depth] = {.begin = tick, .id = id, .kind = kind};
+  }
+  void end_at(std::uint64_t tick, Lane& in) {
+    if (in.depth == 0) return;
+    const std::uint32_t depth = --in.depth;
+    if (depth < kDepth) {
+      const Open& open = in.open[depth];
+      put(in, {.begin = open.begin, .end = tick, .id = open.id, .kind = open.kind});
+    } else {
+      in.dropped.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
   void put(Lane& in, const Raw& raw) {
     const std::uint64_t head = in.head.load(std::memory_order_relaxed);
     if (head - in.tail.load(std::memory_order_acquire) > mask_) [[unlikely]] {

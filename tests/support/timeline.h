@@ -37,6 +37,10 @@ class Timeline final : public ExecutionEvents, public StepEvents {
 
   void batch_wait_begin(const StepPlace& at) override { begin(0, "batch wait", at.step); }
   void batch_wait_end(const StepPlace&, double) override { end(0); }
+  void inputs_begin(const StepPlace& at) override { begin(0, "inputs", at.step); }
+  void inputs_end(const StepPlace&) override { end(0); }
+  void results_begin(const StepPlace& at) override { begin(0, "results", at.step); }
+  void results_end(const StepPlace&) override { end(0); }
   void copy_begin(const CopyEvent& copy) override { begin(0, name_of(copy.kind), id(copy.value)); }
   void copy_end(const CopyEvent&) override { end(0); }
   void call_begin(const CallEvent& call) override { begin(call.thread, "call", id(call.call)); }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <stop_token>
@@ -43,6 +44,10 @@ struct Heard : RunEvents {
     waited_ms += milliseconds;
     add("waited");
   }
+  void inputs_begin(const StepPlace& /*at*/) override { add("inputs"); }
+  void inputs_end(const StepPlace& /*at*/) override { add("bound"); }
+  void results_begin(const StepPlace& /*at*/) override { add("results"); }
+  void results_end(const StepPlace& /*at*/) override { add("read"); }
   void step_part_begin(StepPart part, const StepPlace& /*at*/) override {
     add("{}", part == StepPart::kUpdate ? "update" : "micro-step");
   }
@@ -88,15 +93,22 @@ TEST_CASE("run events: several listeners hear the same, in the order of what hap
   TrainingRun(std::move(request), std::make_shared<RunListeners>(
                                       std::vector<std::shared_ptr<RunEvents>>{first, second}))
       .run();
-  CHECK(first->events ==
-        std::vector<std::string>{
-            "opening", "begin 0 of 2", "step 1", "wait 1.0",      "waited",      "micro-step",
-            "done",    "wait 1.1",     "waited", "micro-step",    "done",        "update",
-            "done",    "end 1",        "1/2",    "evaluate 1",    "evaluated 1", "save 1",
-            "saved 1", "best 1",       "step 2", "wait 2.0",      "waited",      "micro-step",
-            "done",    "wait 2.1",     "waited", "micro-step",    "done",        "update",
-            "done",    "end 2",        "2/2",    "no more steps", "evaluate 2",  "evaluated 2",
-            "save 2",  "saved 2",      "best 2", "finished"});
+  std::vector<std::string> expected = {"opening", "begin 0 of 2"};
+  const auto add = [&expected](std::initializer_list<std::string> more) {
+    expected.insert(expected.end(), more);
+  };
+  for (const std::string step : {"1", "2"}) {
+    add({"step " + step, "inputs", "bound"});
+    for (const char* micro_batch : {".0", ".1"}) {
+      add({"wait " + step + micro_batch, "waited", "micro-step", "inputs", "bound", "results",
+           "read", "done"});
+    }
+    add({"results", "read", "update", "done", "end " + step, step + "/2"});
+    if (step == "2") add({"no more steps"});
+    add({"evaluate " + step, "evaluated " + step, "save " + step, "saved " + step, "best " + step});
+  }
+  add({"finished"});
+  CHECK(first->events == expected);
   CHECK(first->events == second->events);
   CHECK(first->lines == second->lines);
 }
@@ -117,14 +129,15 @@ TEST_CASE("run events: who wants phases hears them within the parts of a step") 
       .run();
   const auto step = std::ranges::find(phases->events, "step 1");
   const auto end = std::ranges::find(phases->events, "end 1");
-  const std::vector<std::string> micro_step = {"micro-step", "forward",       "forward ends",
-                                               "backward",   "backward ends", "done"};
-  std::vector<std::string> expected = {"step 1"};
+  const std::vector<std::string> micro_step = {
+      "micro-step", "inputs",        "bound",   "forward", "forward ends",
+      "backward",   "backward ends", "results", "read",    "done"};
+  std::vector<std::string> expected = {"step 1", "inputs", "bound"};
   for (const char* wait : {"wait 1.0", "wait 1.1"}) {
     expected.insert(expected.end(), {wait, "waited"});
     expected.insert(expected.end(), micro_step.begin(), micro_step.end());
   }
-  expected.insert(expected.end(), {"update", "update", "update ends", "done"});
+  expected.insert(expected.end(), {"results", "read", "update", "update", "update ends", "done"});
   CHECK(std::vector<std::string>(step, end) == expected);
   std::erase_if(phases->events, [](const std::string& each) {
     return each.starts_with("forward") || each.starts_with("backward") || each == "update ends";

@@ -31,9 +31,9 @@ TEST_CASE("step times: each moment of a step is in one place") {
   CHECK(times.steps[1].ns() == 800);
   CHECK(times.total_ns == 1800);
   using Others = std::array<std::int64_t, kOtherTimes>;
-  // copy, batch wait, join wait, nothing recorded
-  CHECK(times.steps[0].other_ns == Others{30, 50, 60, 190});
-  CHECK(times.steps[1].other_ns == Others{10, 10, 25, 85});
+  // copy, batch wait, join wait, dispatch, nothing recorded
+  CHECK(times.steps[0].other_ns == Others{30, 50, 60, 75, 115});
+  CHECK(times.steps[1].other_ns == Others{10, 10, 25, 75, 10});
   CHECK(times.calls[0].ns == StepNs{90, 200});
   CHECK(times.calls[1].ns == StepNs{80, 70});
   CHECK(times.calls[2].ns == StepNs{0, 0});  // on another thread

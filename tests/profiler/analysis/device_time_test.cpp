@@ -79,6 +79,7 @@ TEST_CASE("device time: a moment of a step is the device's where it computes, el
   CHECK(times.calls[0].busy_ns == 80);
   const auto& other = times.steps[0].other_ns;
   CHECK(other[static_cast<std::size_t>(OtherTime::kCopy)] == 3 + 10);
+  CHECK(other[static_cast<std::size_t>(OtherTime::kDispatch)] == 0);  // the device computes then
   CHECK(other[static_cast<std::size_t>(OtherTime::kUnrecorded)] == 2 + 5);
   std::int64_t sum = 0;
   for (const BreakdownRow& row : breakdown(times, view_of(plan), GroupBy::kNode).rows)
@@ -106,7 +107,7 @@ TEST_CASE("device time: the pieces of steps are side by side, and add up to what
   CHECK(sums["0"] == times.calls[0].sum());
   CHECK(sums["1"] == times.calls[1].sum());
   CHECK(sums["gemm"] == 90);  // the kernel of both calls
-  for (const OtherTime other : {OtherTime::kCopy, OtherTime::kUnrecorded}) {
+  for (const OtherTime other : {OtherTime::kCopy, OtherTime::kDispatch, OtherTime::kUnrecorded}) {
     std::int64_t ns = 0;
     for (const StepTime& step : times.steps) ns += step.other_ns[static_cast<std::size_t>(other)];
     CHECK(sums["(" + std::string(name_of(other)) + ")"] == ns);

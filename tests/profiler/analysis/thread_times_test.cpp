@@ -32,6 +32,8 @@ TEST_CASE("thread times: of each thread all of the steps, each moment once") {
   CHECK(driver.of(ThreadUse::kJoin) == 20 + 60 + 25);  // of the region, and of both sections
   CHECK(driver.of(ThreadUse::kCopy) == 30 + 10);
   CHECK(driver.of(ThreadUse::kData) == 50 + 10);
+  CHECK(driver.of(ThreadUse::kDispatch) == 75 + 75);  // between the calls of both parts
+  CHECK(driver.of(ThreadUse::kUnnamed) == 115 + 10);
   const ThreadTime& other = times.threads[1];
   CHECK(other.of(ThreadUse::kWork) == 55 + 130 + 80);
   CHECK(other.of(ThreadUse::kIdle) == 650 + 55);

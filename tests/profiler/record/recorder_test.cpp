@@ -47,6 +47,25 @@ TEST_CASE("recorder: spans nest, and come as they end") {
   CHECK(recorder.dropped() == 0);
 }
 
+TEST_CASE("recorder: one moment ends a span and begins the next") {
+  Recorder recorder(1);
+  recorder.begin(0, EventKind::kCall, 3);
+  recorder.end_and_begin(0, EventKind::kIdle, 0);
+  for (std::uint32_t i = 1; i <= 100; ++i) {
+    recorder.end_and_begin(0, i % 2 == 0 ? EventKind::kIdle : EventKind::kWork, i);
+  }
+  recorder.end(0);
+  recorder.end_and_begin(1, EventKind::kIdle, 0);  // there is no such lane
+  const std::vector<Event> events = drained(recorder);
+  REQUIRE(events.size() == 102);
+  CHECK(events[0].kind == EventKind::kCall);
+  CHECK(events[2].kind == EventKind::kWork);
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    CHECK(events[i].begin_ns == events[i - 1].end_ns());
+    CHECK(events[i].id == i - 1);
+  }
+}
+
 TEST_CASE("recorder: a full lane keeps what it has, and counts what it leaves out") {
   Recorder recorder(1, 8);
   for (std::uint32_t i = 0; i < 11; ++i) {
