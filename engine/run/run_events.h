@@ -39,12 +39,12 @@ struct SessionFacts {
 // run as failed.
 //
 // The order: progress() while the model is compiled; session_opening(), session_begin(); for each
-// step step_begin(), the calls of StepEvents, step_end(), then evaluations and checkpoints after
-// it; steps_end(), the last evaluation and checkpoint; session_end(). session_failed() may come
-// instead of anything that follows session_opening(), also before session_begin(): it then ends
-// all that has begun, a step, phase, evaluation or checkpoint whose end was not told. After
-// session_opening() one of session_end() and session_failed() comes, both only where a listener
-// throws at session_end(). log() comes at any time.
+// step step_begin(), the calls of StepEvents, results of the step as a whole, step_end(), then
+// evaluations and checkpoints after it; steps_end(), the last evaluation and checkpoint;
+// session_end(). session_failed() may come instead of anything that follows session_opening(), also
+// before session_begin(): it then ends all that has begun, a step, phase, evaluation or checkpoint
+// whose end was not told. After session_opening() one of session_end() and session_failed() comes,
+// both only where a listener throws at session_end(). log() comes at any time.
 class RunEvents : public StepEvents {
  public:
   // Nothing has been written yet. From here on the session is to be ended by its stop token alone,

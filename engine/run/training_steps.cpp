@@ -48,6 +48,8 @@ void TrainingRun::train_step(std::int64_t step, BatchSource& batches) {
   const auto start = Clock::now();
   const double learning_rate = learning_rate_at(request_.schedule, step);
   const StepResult result = run_step(step, learning_rate, batches);
+  const StepPlace end{.step = step, .micro_batch = request_.compile.training.micro_batches};
+  events_->results_begin(end);
   const StepRecord record{.step = step,
                           .loss = result.loss,
                           .learning_rate = learning_rate,
@@ -61,6 +63,7 @@ void TrainingRun::train_step(std::int64_t step, BatchSource& batches) {
   training_ms_ += record.step_ms;
   if (!first_) first_ = record;
   last_ = record;
+  events_->results_end(end);
   events_->step_end(record, session_->executor().used_bytes());
   events_->progress({.work = "training", .done = step_, .total = request_.steps});
 }

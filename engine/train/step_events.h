@@ -16,8 +16,8 @@ struct StepPlace {
 
 // Called by the thread that runs the step, at once and in order: first the step's own inputs; for
 // each micro-batch the wait for its data, then its micro-step, which begins with its inputs and
-// ends with its results; the step's results; then the update, which may end with results of its
-// own. What a call throws ends the step.
+// ends with its results; then the update, which ends with the step's. What a call throws ends the
+// step.
 class StepEvents {
  public:
   virtual ~StepEvents() = default;
@@ -31,7 +31,8 @@ class StepEvents {
   // micro-batch.
   virtual void inputs_begin(const StepPlace& /*at*/) {}
   virtual void inputs_end(const StepPlace& /*at*/) {}
-  // The loss and what else is told of a step is read, or of several ranks exchanged and added up.
+  // The loss and what else is told of a step is read, behind the last micro-batch exchanged between
+  // ranks, and behind the update added up.
   virtual void results_begin(const StepPlace& /*at*/) {}
   virtual void results_end(const StepPlace& /*at*/) {}
   // The loss of the micro-step that has just ended is no number: the step fails next.

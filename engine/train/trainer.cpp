@@ -111,18 +111,30 @@ void Trainer::tell_ranks() {
   }
 }
 
+void Trainer::check_ranks(std::int64_t step) const {
+  for (int r = 0; r < ranks(); ++r) {
+    for (std::int64_t i = 0; i < micro_batches_; ++i) {
+      const double loss = report_of_rank(r)[report_of(i)];
+      require(std::isfinite(loss), ErrorCode::kNumeric, "the loss of rank {} is {} in step {}", r,
+              loss, step);
+    }
+  }
+}
+
+std::span<const double> Trainer::report_of_rank(int rank) const {
+  return std::span(reports_).subspan(report_.size() * static_cast<std::size_t>(rank),
+                                     report_.size());
+}
+
 // Added up in the order in which one process has the micro-batches.
-StepResult Trainer::result_of_ranks(std::int64_t step) const {
+StepResult Trainer::result_of_ranks() const {
   StepResult result;
   const auto all = static_cast<double>(micro_batches_ * ranks());
   for (const auto& [name, value] : terms_) result.terms.emplace_back(name, 0.0);
   for (int r = 0; r < ranks(); ++r) {
-    const auto report =
-        std::span(reports_).subspan(report_.size() * static_cast<std::size_t>(r), report_.size());
+    const std::span<const double> report = report_of_rank(r);
     for (std::int64_t i = 0; i < micro_batches_; ++i) {
       const auto numbers = report.subspan(report_of(i), 1 + terms_.size());
-      require(std::isfinite(numbers[0]), ErrorCode::kNumeric,
-              "the loss of rank {} is {} in step {}", r, numbers[0], step);
       result.loss += numbers[0] / all;
       for (std::size_t k = 0; k < terms_.size(); ++k)
         result.terms[k].second += numbers[1 + k] / all;
@@ -143,7 +155,8 @@ const Batch& Trainer::next_batch(BatchSource& batches, const StepPlace& at, Step
   return *batch;
 }
 
-// Its loss, which the report has too.
+// Its loss, which the report has too. Behind the last one, and where the loss is no number and this
+// rank goes no further, all ranks have the reports of all.
 double Trainer::run_micro_step(const Batch& batch, const StepPlace& at, StepEvents& events) {
   events.step_part_begin(StepPart::kMicroStep, at);
   events.inputs_begin(at);
@@ -156,23 +169,24 @@ double Trainer::run_micro_step(const Batch& batch, const StepPlace& at, StepEven
   for (std::size_t k = 0; k < terms_.size(); ++k) {
     numbers[1 + k] = executor_->memory().read_scalar(terms_[k].second);
   }
+  report_[report_of(micro_batches_)] += static_cast<double>(batch.examples);
+  report_[report_of(micro_batches_) + 1] += static_cast<double>(batch.tokens);
+  const bool is_last = at.micro_batch + 1 == micro_batches_;
+  if (is_last || !std::isfinite(numbers[0])) tell_ranks();
   events.results_end(at);
   events.step_part_end(StepPart::kMicroStep, at);
   return numbers[0];
 }
 
 StepResult Trainer::run_update(const StepPlace& at, StepEvents& events) {
-  events.results_begin(at);
-  tell_ranks();
-  StepResult result = result_of_ranks(at.step);
-  events.results_end(at);
   events.step_part_begin(StepPart::kUpdate, at);
   executor_->run_update();
+  events.results_begin(at);
+  StepResult result = result_of_ranks();
   if (gradient_norm_ != kNoValue) {
-    events.results_begin(at);
     result.gradient_norm = executor_->memory().read_scalar(gradient_norm_);
-    events.results_end(at);
   }
+  events.results_end(at);
   events.step_part_end(StepPart::kUpdate, at);
   return result;
 }
@@ -184,8 +198,6 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
   StepPlace at{.step = step};
   told.inputs_begin(at);
   std::ranges::fill(report_, 0.0);
-  double& examples = report_[report_of(micro_batches_)];
-  double& tokens = report_[report_of(micro_batches_) + 1];
   write_scalar(*executor_, step_input_, static_cast<double>(step));
   write_scalar(*executor_, learning_rate_input_, learning_rate);
   told.inputs_end(at);
@@ -193,14 +205,12 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
     const Batch& batch = next_batch(batches, at, told);
     const double loss = run_micro_step(batch, at, told);
     if (!std::isfinite(loss)) {
-      tell_ranks();
       told.bad_loss(at, batch, loss);
       bind(batch, at);  // the step has used these bytes for other tensors
       throw bad_loss_error(*executor_, loss, step, unmarked_);
     }
-    examples += static_cast<double>(batch.examples);
-    tokens += static_cast<double>(batch.tokens);
   }
+  check_ranks(step);
   return run_update(at, told);
 }
 

@@ -66,7 +66,10 @@ class Trainer {
   // After the micro-steps.
   StepResult run_update(const StepPlace& at, StepEvents& events);
   void tell_ranks();
-  StepResult result_of_ranks(std::int64_t step) const;
+  // Fails with kNumeric where the loss of a rank is no number.
+  void check_ranks(std::int64_t step) const;
+  std::span<const double> report_of_rank(int rank) const;
+  StepResult result_of_ranks() const;
   std::size_t report_of(std::int64_t micro_batch) const;
   int rank() const { return ranks_ == nullptr ? 0 : ranks_->rank(); }
   int ranks() const { return ranks_ == nullptr ? 1 : ranks_->size(); }

@@ -103,7 +103,7 @@ TEST_CASE("run events: several listeners hear the same, in the order of what hap
       add({"wait " + step + micro_batch, "waited", "micro-step", "inputs", "bound", "results",
            "read", "done"});
     }
-    add({"results", "read", "update", "done", "end " + step, step + "/2"});
+    add({"update", "results", "read", "done", "results", "read", "end " + step, step + "/2"});
     if (step == "2") add({"no more steps"});
     add({"evaluate " + step, "evaluated " + step, "save " + step, "saved " + step, "best " + step});
   }
@@ -137,7 +137,8 @@ TEST_CASE("run events: who wants phases hears them within the parts of a step") 
     expected.insert(expected.end(), {wait, "waited"});
     expected.insert(expected.end(), micro_step.begin(), micro_step.end());
   }
-  expected.insert(expected.end(), {"results", "read", "update", "update", "update ends", "done"});
+  expected.insert(expected.end(), {"update", "update", "update ends", "results", "read", "done",
+                                   "results", "read"});
   CHECK(std::vector<std::string>(step, end) == expected);
   std::erase_if(phases->events, [](const std::string& each) {
     return each.starts_with("forward") || each.starts_with("backward") || each == "update ends";

@@ -91,11 +91,11 @@ TEST_CASE("profile: the steps that were asked for, each with all that it does") 
   CHECK(ids_of(events, EventKind::kBatchWait) == std::vector<std::uint32_t>{0, 1, 0, 1, 0, 1});
   CHECK(ids_of(events, EventKind::kStepPart) ==
         std::vector<std::uint32_t>{0, 0, 1, 0, 0, 1, 0, 0, 1});
-  // Those of the step first; the step's results are told of two micro-batches.
+  // Those of the step first; its results are told behind the update and at its end.
   CHECK(ids_of(events, EventKind::kInputs) ==
         std::vector<std::uint32_t>{0, 0, 1, 0, 0, 1, 0, 0, 1});
   CHECK(ids_of(events, EventKind::kResults) ==
-        std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2, 0, 1, 2});
+        std::vector<std::uint32_t>{0, 1, 2, 2, 0, 1, 2, 2, 0, 1, 2, 2});
   // The machine is measured before the first step and behind the last one.
   // Where a step takes long, between them too.
   const std::vector<std::uint32_t> probes = ids_of(events, EventKind::kProbe);
