@@ -77,5 +77,7 @@ files_in_memory
 verdict=0
 run_tests release || verdict=1
 run_tests asan -L asan || verdict=1
-printf '\n%d skipped for want of material\n%d passed, %d failed\n' "$skipped" "$passed" "$failed"
+echo
+sed -n 's/^-- \(CUDA: not built .*\)/\1/p' "$logs/configure-release.log"
+printf '%d skipped for want of material\n%d passed, %d failed\n' "$skipped" "$passed" "$failed"
 exit "$verdict"

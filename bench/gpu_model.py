@@ -25,7 +25,7 @@ from pathlib import Path
 import measure
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "gpu"))
-from workloads import WORKLOADS  # noqa: E402  (its folder is not a package)
+from workloads import WORKLOADS, model_words, step_flags  # noqa: E402  (its folder is not a package)
 
 # FLOP/s of matmuls in bf16, of attention on tensor cores and of convolutions in f32; bytes/s; s a call.
 RATES = {
@@ -38,14 +38,7 @@ RATES = {
 }
 KINDS = {"MatMul": "matmul", "BatchMatMul": "matmul", "Gemm": "matmul", "MatMulAdd": "matmul",
          "Attention": "attention", "AttentionGrad": "attention"}
-# Flags of `trainscope model`, and of the step.
-MODELS = {
-    "g1": ["gpt2", "--vocab", "50304"],
-    "g2": ["gpt2", "--size", "355M", "--vocab", "50304"],
-    "g3": ["bert", "--size", "large", "--vocab", "30528"],
-    "g4": ["llama"],
-    "g5": ["resnet", "--size", "50"],
-}
+MODELLED = ("g1", "g2", "g3", "g4", "g5")
 OPS_SHOWN = 6
 
 
@@ -69,16 +62,6 @@ def by_op(calls, rates):
     return sorted(found.items(), key=lambda item: -item[1])
 
 
-def step_flags(name):
-    sizes = WORKLOADS[name]
-    flags = ["--batch", str(sizes["batch"]), "--precision", "bf16", "--optimizer", sizes["optimizer"]]
-    if sizes.get("length"):
-        flags += ["--seq", str(sizes["length"])]
-    if sizes["optimizer"] == "sgd":
-        flags += ["--momentum", "0.9"]
-    return flags
-
-
 def program(options, *words):
     done = subprocess.run([str(options.programs / "trainscope"), *words], capture_output=True, text=True,
                           check=False)
@@ -89,12 +72,14 @@ def program(options, *words):
 
 def modelled(options, name, folder):
     model = str(Path(folder) / f"{name}.onnx")
-    program(options, "model", *MODELS[name], "-o", model, "-q")
-    found = json.loads(program(options, "inspect", model, "--calls", *step_flags(name), "--json"))
+    sizes = WORKLOADS[name]
+    words, flags = model_words(sizes), step_flags(sizes)
+    program(options, "model", *words, "-o", model, "-q")
+    found = json.loads(program(options, "inspect", model, "--calls", *flags, "--json"))
     calls = [call for call in found["calls"] if call["kind"] == "kernel"]
     ms = {which: 1e3 * sum(seconds_of(call, rates) for call in calls) for which, rates in RATES.items()}
-    batch, length = WORKLOADS[name]["batch"], WORKLOADS[name].get("length", 1)
-    return {"workload": name, "model": " ".join(MODELS[name]), "flags": " ".join(step_flags(name)),
+    batch, length = sizes["batch"], sizes.get("length", 1)
+    return {"workload": name, "model": " ".join(words), "flags": " ".join(flags),
             "calls": len(calls), "tflop": sum(call["flops"] for call in calls) / 1e12, "ms": ms,
             "per_second": 1e3 * batch * length / ms["expected"],
             "ops": by_op(calls, RATES["expected"])}
@@ -120,15 +105,15 @@ def body_of(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(MODELS))
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(MODELLED))
     parser.add_argument("--name", default="h200-modelled", help="of the files: DATE-NAME.md")
     parser.add_argument("--programs", type=Path, default=measure.ROOT / "build/release/bin")
     parser.add_argument("--out", type=Path, default=measure.RESULTS)
     options = parser.parse_args()
-    for name in set(options.workloads) - set(MODELS):
-        parser.error(f"there is no workload '{name}': {', '.join(MODELS)}")
+    for name in set(options.workloads) - set(MODELLED):
+        parser.error(f"there is no workload '{name}': {', '.join(MODELLED)}")
     with tempfile.TemporaryDirectory() as folder:
-        results = [modelled(options, name, folder) for name in options.workloads or MODELS]
+        results = [modelled(options, name, folder) for name in options.workloads or MODELLED]
     measure.write_report(options.name, "Step times on an NVIDIA H200, as a model has them",
                          body_of(results), {"rates": RATES, "results": results}, options.out)
 

@@ -2,9 +2,10 @@
 set(USE_CUDA AUTO CACHE STRING "Build the CUDA back end: AUTO (where nvcc works), ON or OFF")
 set_property(CACHE USE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(TRAINSCOPE_HAS_CUDA OFF)
+set(TRAINSCOPE_WHY_NO_CUDA "USE_CUDA=${USE_CUDA}")  # where it is not built
 
 if(USE_CUDA STREQUAL "AUTO" AND (TRAINSCOPE_SANITIZE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))
-  message(STATUS "CUDA back end: not built with sanitizers or by another compiler than g++")
+  set(TRAINSCOPE_WHY_NO_CUDA "sanitizers, or another compiler than g++")
 elseif(USE_CUDA)
   # nvcc is otherwise looked for in PATH and CUDACXX alone.
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cuda/bin/nvcc)
@@ -30,6 +31,9 @@ elseif(USE_CUDA)
   elseif(USE_CUDA STREQUAL "ON")
     message(FATAL_ERROR "USE_CUDA=ON, but no nvcc of CUDA 13 works: put it in PATH or CUDACXX")
   else()
-    message(STATUS "CUDA back end: not built, no nvcc of CUDA 13 works")
+    set(TRAINSCOPE_WHY_NO_CUDA "no nvcc of CUDA 13 works")
   endif()
+endif()
+if(NOT TRAINSCOPE_HAS_CUDA)
+  message(STATUS "CUDA back end: not built (${TRAINSCOPE_WHY_NO_CUDA})")
 endif()

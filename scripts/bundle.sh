@@ -67,10 +67,10 @@ for path in "${data[@]}"; do cp -rL "$path" "$folder/data/"; done
   echo "built on $(. /etc/os-release && echo "$PRETTY_NAME") with g++ $(g++ -dumpfullversion)"
 } > "$folder/BUILT"
 
-packed=$(tar -C "$(dirname "$folder")" -czf - "$(basename "$folder")" | wc -c)
 case $out in
   *.tar.gz) tar -C "$work" -czf "$out" trainscope; packed=$(stat -c %s "$out") ;;
   *.tar.xz) tar -C "$work" -cJf "$out" trainscope; packed=$(stat -c %s "$out") ;;
+  *) packed=$(tar -C "$(dirname "$folder")" -czf - "$(basename "$folder")" | wc -c) ;;
 esac
 echo "$out: $((packed >> 10)) KiB packed, $(du -sk "$folder" | cut -f1) KiB unpacked"
 if [ "$packed" -gt "$most_bytes" ]; then

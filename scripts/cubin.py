@@ -2,8 +2,9 @@
 
 kernels_of(FILE) reads section .nv_fatbin of an ELF file: fat binaries, each with images of which those
 of kind ELF ("cubin") are read, compressed by zstd or not. Of a kernel an image tells registers and
-stack (.nv.info), shared memory (.nv.shared.NAME) and, where nvcc was given -lineinfo, the PTX text that
-ptxas compiled (.nv_debug_ptx_txt), with the threads and blocks that __launch_bounds__ declares.
+stack (.nv.info), shared memory (.nv.shared.NAME), machine code (.text.NAME) and, where nvcc was given
+-lineinfo, the PTX text that ptxas compiled (.nv_debug_ptx_txt), with the threads and blocks that
+__launch_bounds__ declares.
 A file that is not as it should be is a CubinError of one line.
 """
 import ctypes
@@ -46,6 +47,7 @@ class Kernel:
     threads: int = 0  # the most of a block; 0: not declared
     blocks: int = 0   # the fewest of a multiprocessor; 0: not declared
     counts: dict = field(default_factory=dict)  # of the PTX instructions COUNTED
+    code: bytes = field(default=b"", repr=False)  # for the machine
 
 
 def unpack(form, data, at, what):
@@ -193,13 +195,14 @@ def kernels_of_image(folder, data, what):
     for index, name in entries.items():
         if name not in ptx or (REGISTERS, index) not in info or (LEAST_STACK, index) not in info:
             raise CubinError(f"{what}: kernel {name} has no PTX text, registers or stack")
+        code = elf.bytes_of(".text." + name)
         kernels.append(Kernel(
             arch=arch[1], folder=folder, name=name, compiler=version[1],
             registers=info[REGISTERS, index],
             stack=max(info[LEAST_STACK, index], info.get((FRAME, index), 0)),
             shared=max(elf.sections.get(".nv.shared." + name, (0, b"", 0))[2] - reserved, 0),
             threads=declared(ptx[name], "maxntid"), blocks=declared(ptx[name], "minnctapersm"),
-            counts=count_instructions(ptx[name])))
+            counts=count_instructions(ptx[name]), code=code))
     return kernels
 
 
@@ -220,16 +223,20 @@ def demangled(names):
     return done
 
 
-def kernels_of(path):
-    """Every Kernel of a file, sorted by folder and name; one that several sources hold comes several times."""
+def cubins_of(path):
+    """(folder below kernels/cuda, bytes, what to call it) of each image of a file."""
     try:
         data = memoryview(Path(path).read_bytes())
     except OSError as error:
         raise CubinError(f"{path}: {error.strerror}") from error
-    kernels = []
     for number, (source, image) in enumerate(images_of(Elf(data, path).bytes_of(".nv_fatbin"), path)):
         below = source.rpartition("kernels/cuda/")[2] or "?"  # norm/norm.cu, or norm/unit_0.cu of several sources
-        kernels += kernels_of_image(below.partition("/")[0], image, f"{path}: image {number} ({below})")
+        yield below.partition("/")[0], image, f"{path}: image {number} ({below})"
+
+
+def kernels_of(path):
+    """Every Kernel of a file, sorted by folder and name; one that several sources hold comes several times."""
+    kernels = [kernel for cubin in cubins_of(path) for kernel in kernels_of_image(*cubin)]
     for kernel, name in zip(kernels, demangled([plain_name(kernel.name) for kernel in kernels])):
         kernel.name = name
     return sorted(kernels, key=lambda kernel: (kernel.folder, kernel.name, kernel.arch))

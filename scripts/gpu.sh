@@ -1,36 +1,39 @@
 #!/bin/bash
 # What a machine with a GPU says, in stages, each with its own limit of time: floors by small CUDA
 # programs, PyTorch's speed, traces, CUPTI's records, bits of approximate functions, and ours.
-# Usage: scripts/gpu.sh RESULTS [--work FOLDER] [--bundle FOLDER] [--seconds N] [--limit N] [--device cpu]
-#        [STAGE...]
+# Usage: scripts/gpu.sh RESULTS [--work FOLDER] [--bundle FOLDER] [--seconds N] [--limit N] [--toy]
+#        [--device cuda|cpu] [--peer-device cuda|cpu] [STAGE...]
 #   RESULTS   takes gpu.json, gpu.md and gpu.tar.gz, written anew after every stage, and
 #             functions.tar.gz: distances of approximate functions from the right results
-#   --work    programs, logs, what each stage printed (/tmp/gpu-work); a stage that is done there is
-#             not run again
-#   --bundle  our own programs, which the stages self_test, verify, train and ours run: what
-#             bundle.sh packed, with models in data/, or build/release/bin
+#   --work    programs, logs, what each stage printed (/tmp/gpu-work); a stage that is done there, of
+#             this commit, devices and sizes, is not run again
+#   --bundle  our own programs, which the stages from self_test to profiles run: what bundle.sh
+#             packed, with models in data/, or build/release/bin
 #   --seconds of all stages together (480); a stage begins if half its own limit is left
-#   --limit   of each stage, whatever its own (none)
-#   --device cpu: PyTorch's stages at toy sizes; what needs a GPU says that there is none
-# Stages: those named, else all of DEFAULT_STAGES below, in that order.
+#   --limit   of each stage, whatever its own, which is at most 480 (none)
+#   --toy     sizes that a CPU runs in seconds, to try the script
+#   --device  of our programs (cuda); cpu: at toy sizes
+#   --peer-device  of PyTorch's stages (that of --device)
+# Stages: those named, else all of DEFAULT_STAGES below, in that order. What needs a GPU, nvcc or
+# PyTorch where there is none says so. bench/gpu/results.py merges the gpu.json of several calls.
 # PYTHON: the interpreter that has PyTorch (python3). COMMIT: of the sources, where git is not.
 set -uo pipefail
 
 DEFAULT_STAGES=(environment build warm functions fragments matmul_bits traces activity counters
   warmed launches bandwidth matmuls activity_overhead attention ops self_test verify
-  peers_g1 peers_g3 peers_g1_f32 peers_g1_tuned peers_g3_tuned train ours)
+  peers_g1 peers_g3 peers_g1_f32 peers_g1_tuned peers_g3_tuned train ours ours_g3 ours_g5 profiles ours_g4)
 # Seconds; 60 where a stage is not named.
-declare -A LIMITS=([build]=200 [warm]=5 [warmed]=150 [functions]=90 [matmuls]=150 [traces]=100
+declare -A LIMITS=([build]=400 [warm]=5 [warmed]=150 [functions]=90 [matmuls]=150 [traces]=100
   [peers_g1]=150 [peers_g3]=150 [peers_g1_f32]=60 [peers_g1_tuned]=160 [peers_g3_tuned]=160
   [peers_g2]=240 [peers_g4]=240 [peers_g5]=240 [peers_g3_variants]=240 [self_test]=180
-  [verify]=240 [train]=180 [ours]=240)
+  [verify]=240 [train]=180 [ours]=240 [ours_g3]=240 [ours_g4]=480 [ours_g5]=240 [profiles]=180)
 PROGRAMS=(launches bandwidth matmuls matmul_bits functions fragments activity counters)
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 sources="$root/bench/gpu"
 python="${PYTHON:-python3}"
 inside=""
-results="" work=/tmp/gpu-work bundle="" seconds=480 most="" device=cuda
+results="" work=/tmp/gpu-work bundle="" seconds=480 most="" device=cuda peer_device="" toy=""
 stages=()
 while [[ $# -gt 0 ]]; do
   case "$1" in
@@ -38,16 +41,20 @@ while [[ $# -gt 0 ]]; do
     --bundle) bundle="$2"; shift 2 ;;
     --seconds) seconds="$2"; shift 2 ;;
     --limit) most="$2"; shift 2 ;;
+    --toy) toy=toy; shift ;;
     --device) device="$2"; shift 2 ;;
+    --peer-device) peer_device="$2"; shift 2 ;;
     --inside) inside="$2"; shift 2 ;;  # this script's own call of one stage
     -*) echo "gpu.sh: unknown option $1" >&2; exit 2 ;;
     *) if [[ -z "$results" ]]; then results="$1"; else stages+=("$1"); fi; shift ;;
   esac
 done
 if [[ -z "$results" ]]; then
-  sed -n '4,16p' "$0" | sed 's/^# //' >&2
+  sed -n '4,21p' "$0" | sed 's/^# //' >&2
   exit 2
 fi
+peer_device="${peer_device:-$device}"
+[[ "$device" != cpu ]] || toy=toy
 [[ ${#stages[@]} -gt 0 ]] || stages=("${DEFAULT_STAGES[@]}")
 mkdir -p "$results" "$work/bin" "$work/files" || exit 1
 export TORCHINDUCTOR_CACHE_DIR="$work/inductor" PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
@@ -118,8 +125,9 @@ stage_build() {
     return
   fi
   for name in "${PROGRAMS[@]}"; do
-    if [[ -x "$work/bin/$name" ]]; then continue; fi
-    if [[ "$(nproc)" -ge 8 ]]; then compile "$name" & else compile "$name"; fi
+    rm -f "$work/bin/$name"
+    while [[ "$(jobs -r | wc -l)" -ge "$(nproc)" ]]; do wait -n; done
+    compile "$name" &
   done
   wait
   for name in "${PROGRAMS[@]}"; do
@@ -159,50 +167,55 @@ stage_activity_overhead() {
   for level in L1 "L2 all calls" "L2 driver" "whole graphs"; do program activity overhead "$level"; done
 }
 stage_counters() { program counters; }
-stage_traces() { "$python" "$sources/traces.py" "$work/files" --device "$device"; }
 
-toy() { [[ "$device" == cpu ]] && echo "--device cpu --toy --steps 2 --warm-up 1"; }
-
-stage_attention() {
-  if [[ "$device" == cpu ]]; then
-    "$python" "$sources/attention.py" --device cpu --toy
-  else
-    "$python" "$sources/attention.py"
+# Seconds at most (0: no limit), a script, its words: runs it with the device of PyTorch's stages, or
+# says why PyTorch is not there.
+with_torch() {
+  local limit="$1" script="$2" why command
+  shift 2
+  why="$("$python" -c '
+from importlib import metadata
+try:
+    version = metadata.version("torch")
+    if tuple(map(int, version.split(".")[:2])) < (2, 5):
+        print(f"PyTorch {version} is older than 2.5")
+except metadata.PackageNotFoundError:
+    print("PyTorch is not installed")')"
+  if [[ -n "$why" ]]; then
+    absent "$script ${*//"$work"/WORK}" "$why"
+    return
   fi
+  command=("$python" "$sources/$script" "$@" --device "$peer_device")
+  [[ "$limit" -eq 0 ]] || command=(timeout -k 5 "$limit" "${command[@]}")
+  "${command[@]}"
 }
-
-stage_ops() {
-  if [[ "$device" == cpu ]]; then
-    "$python" "$sources/ops.py" --device cpu --toy
-  else
-    "$python" "$sources/ops.py"
-  fi
-}
+stage_traces() { with_torch 0 traces.py "$work/files"; }
+stage_attention() { with_torch 0 attention.py ${toy:+--toy}; }
+stage_ops() { with_torch 0 ops.py ${toy:+--toy}; }
 
 # One process a peer, so that one that fails or hangs takes no other with it.
 peer() {
   local limit="$1" status
   shift
-  # shellcheck disable=SC2046
-  timeout -k 5 "$limit" "$python" "$sources/peers.py" "$@" $(toy)
+  with_torch "$limit" peers.py "$@" ${toy:+--toy --steps 2 --warm-up 1}
   status=$?
   [[ $status -eq 0 ]] || absent "peers.py $*" "exit code $status after at most $limit s"
 }
 
 # Compiles what peers_g1 and peers_g3 time, beside stages that time nothing.
 stage_warm() {
-  [[ "$device" == cpu ]] && { absent "warm" "only for a GPU"; return; }
+  [[ "$peer_device" == cpu ]] && { absent "warm" "only for a GPU"; return; }
   (
     for workload in g1 g3; do
-      timeout -k 5 140 "$python" "$sources/peers.py" "$workload" --mode default --steps 1 --warm-up 2
+      with_torch 140 peers.py "$workload" --mode default --steps 1 --warm-up 2 ${toy:+--toy}
     done
   ) >"$work/warm.out" 2>"$work/warm.err" &
   echo $! >"$work/warm.pid"
 }
 
 stage_warmed() {
-  [[ -e "$work/warm.pid" ]] || return 0
   local process
+  [[ -e "$work/warm.pid" ]] || { absent "warmed" "the stage warm has begun nothing"; return; }
   process="$(cat "$work/warm.pid")"
   while kill -0 "$process" 2>/dev/null; do sleep 1; done
   sed 's/"kind": "peer"/"kind": "warm_peer"/' "$work/warm.out"
@@ -246,9 +259,8 @@ stage_peers_g5() {
 # Ours: the programs of a bundle, or of a build's folder.
 ours() {
   if [[ -n "$bundle" && -x "$bundle/trainscope" ]]; then
-    # shellcheck disable=SC2046
-    "$python" "$sources/ours.py" "$1" --programs "$bundle" --device "$device" \
-      $([[ "$device" == cpu ]] && echo --toy)
+    "$python" "$sources/ours.py" "$1" --programs "$bundle" --device "$device" --files "$work/files" \
+      ${toy:+--toy}
   else
     absent "$1" "no program trainscope in the bundle '$bundle'"
   fi
@@ -257,28 +269,33 @@ stage_self_test() { ours self_test; }
 stage_verify() { ours verify; }
 stage_train() { ours train; }
 stage_ours() { ours ours; }
+stage_ours_g3() { ours g3; }
+stage_ours_g4() { ours g4; }
+stage_ours_g5() { ours g5; }
+stage_profiles() { ours profiles; }
 
 if [[ -n "$inside" ]]; then
   "stage_$inside"
   exit
 fi
 
-commit() {
-  echo "${COMMIT:-$(git -C "$root" rev-parse --short=10 HEAD 2>/dev/null || echo unknown)}"
-}
+commit="${COMMIT:-$(git -C "$root" rev-parse --short=10 HEAD 2>/dev/null || echo unknown)}"
+# Results of another one are not of this run.
+stamp="$commit:$device:$peer_device${toy:+:toy}"
 
 collect() {
-  "$python" "$sources/results.py" "$work" "$results" --commit "$(commit)" --command "$command_line" ||
+  "$python" "$sources/results.py" "$work" "$results" --commit "$commit" ${toy:+--toy} --stamp "$stamp" \
+    --command "$command_line" ||
     echo "gpu.sh: results.py failed" >&2
   tar -C "$work" -czf "$results/gpu.tar.gz.part" --exclude=./bin --exclude=./inductor \
     --exclude=./distances . &&
     mv "$results/gpu.tar.gz.part" "$results/gpu.tar.gz"
 }
 
-# What a stage leaves: NAME.jsonl its lines, NAME.log its errors, NAME.done "exit code, seconds".
+# What a stage leaves: NAME.jsonl its lines, NAME.log its errors, NAME.done "exit code, seconds, stamp".
 run_stage() {
-  local name="$1" limit="${LIMITS[$1]:-60}" left=$((seconds - SECONDS)) begin=$SECONDS status
-  if [[ -e "$work/$name.done" ]]; then
+  local name="$1" limit="${LIMITS[$1]:-60}" left=$((seconds - SECONDS)) begin=$SECONDS status of
+  if [[ -e "$work/$name.done" ]] && read -r _ _ of <"$work/$name.done" && [[ "$of" == "$stamp" ]]; then
     echo "$name: done before"
     return
   fi
@@ -288,17 +305,18 @@ run_stage() {
   fi
   [[ "$limit" -le "$left" ]] || limit="$left"
   [[ -z "$most" || "$limit" -le "$most" ]] || limit="$most"
-  timeout -k 5 "$limit" bash "$0" "$results" --work "$work" --bundle "$bundle" --device "$device" \
-    --inside "$name" >"$work/$name.jsonl" 2>"$work/$name.log"
+  timeout -k 5 "$limit" bash "$0" "$results" --work "$work" --bundle "$bundle" ${toy:+--toy} \
+    --device "$device" --peer-device "$peer_device" --inside "$name" >"$work/$name.jsonl" 2>"$work/$name.log"
   status=$?
   echo "$name: exit code $status, $((SECONDS - begin)) s (limit $limit)," \
     "$(wc -l <"$work/$name.jsonl") lines, at $SECONDS s"
   if [[ $status -ne 0 ]]; then tail -n 3 "$work/$name.log"; fi
-  echo "$status $((SECONDS - begin))" >"$work/$name.done"
+  echo "$status $((SECONDS - begin)) $stamp" >"$work/$name.done"
   collect
 }
 
-command_line="scripts/gpu.sh --seconds $seconds --device $device ${bundle:+--bundle BUNDLE} ${stages[*]}"
+command_line="scripts/gpu.sh --seconds $seconds ${toy:+--toy }--device $device --peer-device $peer_device\
+${bundle:+ --bundle BUNDLE} ${stages[*]}"
 for stage in "${stages[@]}"; do
   if ! declare -F "stage_$stage" >/dev/null; then
     echo "gpu.sh: no stage $stage" >&2
@@ -312,4 +330,5 @@ if command -v nvidia-smi >/dev/null; then
   trap 'kill '"$!"'' EXIT
 fi
 for stage in "${stages[@]}"; do run_stage "$stage"; done
+[[ -e "$results/gpu.json" ]] || collect  # all were done before
 head -n 70 "$results/gpu.md"

@@ -110,22 +110,22 @@ def read_instructions(folder):
     return rows
 
 
+def compilers_of(path):
+    """{architecture: version of ptxas} by the comments of a table, "# sm_90a ptxas 13.0.88" and what follows."""
+    comments = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
+    return {words[1]: words[3] for words in comments if len(words) > 3 and words[2] == "ptxas"}
+
+
 def read_table(folder):
     """kernels.tsv: ({architecture: version of ptxas}, {key: {column: number}})."""
     path = folder / "kernels.tsv"
-    rows = rows_of(path, len(COLUMNS))
-    compilers = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        words = line.split()
-        if words[:1] == ["#"] and len(words) == 4 and words[2] == "ptxas":
-            compilers[words[1]] = words[3]
-    table = {}
+    rows, table = rows_of(path, len(COLUMNS)), {}
     for line, row in rows:
         numbers = {name: number_of(text, path, line) for name, text in zip(COLUMNS[3:], row[3:])}
         if tuple(row[:3]) in table:
             raise CubinError(f"{path}:{line}: a second row for {label(*row[:3])}")
         table[tuple(row[:3])] = numbers
-    return compilers, table
+    return compilers_of(path), table
 
 
 def stack_findings(kernels, allowances):
@@ -203,13 +203,25 @@ def findings_of(kernels, folder):
             *table_findings(kernels, compilers, table)]
 
 
-def not_compared(kernels, folder):
-    """A line for each architecture whose rows are of another compiler, or none."""
-    compilers, _ = read_table(folder)
+def not_compared(kernels, path):
+    """A line for each architecture whose rows in a table are of another compiler, or none."""
+    compilers = compilers_of(path)
     for arch, compiler in sorted({(kernel.arch, kernel.compiler) for kernel in kernels}):
         if compilers.get(arch) != compiler:
-            yield (f"{arch} is not compared with kernels.tsv: compiled by ptxas {compiler}, the rows "
+            yield (f"{arch} is not compared with {path.name}: compiled by ptxas {compiler}, the rows "
                    f"{'are of ' + compilers[arch] if arch in compilers else 'have other architectures'}")
+
+
+def report(kernels, findings, path):
+    """Prints what breaks a gate, and what was not compared with a table; the exit code."""
+    for line in findings[:MOST_FINDINGS]:
+        print(line)
+    if len(findings) > MOST_FINDINGS:
+        print(f"and {len(findings) - MOST_FINDINGS} more")
+    for line in not_compared(kernels, path):
+        print(line)
+    print(f"{len(kernels)} kernels, {len(findings)} findings")
+    return 1 if findings else 0
 
 
 def write_table(kernels, folder):
@@ -241,15 +253,7 @@ def main():
         if words.update:
             print(f"{words.update / 'kernels.tsv'}: {write_table(kernels, words.update)} rows")
         elif words.check:
-            findings = findings_of(kernels, words.check)
-            for line in findings[:MOST_FINDINGS]:
-                print(line)
-            if len(findings) > MOST_FINDINGS:
-                print(f"and {len(findings) - MOST_FINDINGS} more")
-            for line in not_compared(kernels, words.check):
-                print(line)
-            print(f"{len(kernels)} kernels, {len(findings)} findings")
-            return 1 if findings else 0
+            return report(kernels, findings_of(kernels, words.check), words.check / "kernels.tsv")
         else:
             for row in [COLUMNS, *map(row_of, kernels)]:
                 print("\t".join(map(str, row)))

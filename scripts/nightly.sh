@@ -1,15 +1,16 @@
 #!/bin/bash
 # The checks too slow for ./test.sh: every test under asan and tsan, the window on 2,000 damaged runs, clang-tidy, g++ on
-# each source and header alone, 500 killed runs, attacks by 5,088 mutants of models, 800 damaged runs and 300 data files, 10^8 runs of
-# the fuzzers.
+# each source and header alone, 500 killed runs, attacks by 5,088 mutants of models, 800 damaged runs and 300 data files, all mutants
+# of the CUDA back end, 10^8 runs of the fuzzers.
 # Usage: scripts/nightly.sh RESULT_FOLDER [CHECK...]
-#   checks: asan tsan window tidy sources kills attack fuzz; none: all
-# Writes RESULT_FOLDER/DATE.md, a log for each check, DATE-window.md, DATE-attacks.md, and the input of a fuzzer's crash.
+#   checks: asan tsan window tidy sources kills attack mutants fuzz; none: all
+# Writes RESULT_FOLDER/DATE.md, a log for each check, DATE-window.md, DATE-attacks.md, DATE-mutants.md, and the input of a
+# fuzzer's crash.
 # FUZZ_RUNS: runs of each of the two fuzzers (50000000), which run side by side; a fiftieth more of
 # them under sanitizers. ATTACK_SEED: of the attacks (1).
 set -uo pipefail
 if [[ $# -lt 1 ]]; then
-  echo "usage: scripts/nightly.sh RESULT_FOLDER [asan|tsan|window|tidy|sources|kills|attack|fuzz]..." >&2
+  echo "usage: scripts/nightly.sh RESULT_FOLDER [asan|tsan|window|tidy|sources|kills|attack|mutants|fuzz]..." >&2
   exit 2
 fi
 mkdir -p "$1" || exit 1
@@ -20,7 +21,7 @@ report="$results/$date.md"
 jobs="$(nproc)"
 verdict=0
 checks=("${@:2}")
-[[ ${#checks[@]} -gt 0 ]] || checks=(asan tsan window tidy sources kills attack fuzz)
+[[ ${#checks[@]} -gt 0 ]] || checks=(asan tsan window tidy sources kills attack mutants fuzz)
 
 # With the checks that take a third of the time of all sources, which preset asan leaves out.
 # Called by name below.
@@ -97,6 +98,14 @@ attack() {
   cmake --preset asan -DTRAINSCOPE_SANITIZE_NOT= && cmake --build --preset asan -j "$jobs" --target trainscope &&
     tests/attack/campaign.py build/asan/bin/trainscope --seed "${ATTACK_SEED:-1}" \
       --out "$results/$date-attacks.md"
+}
+# Without a CUDA back end in the build (77) there is nothing to check, which the last line says.
+# shellcheck disable=SC2317
+mutants() {
+  local code=0
+  cmake --preset release && cmake --build --preset release -j "$jobs" --target cuda_mutation_gate || return 1
+  tests/cuda/gates/mutants.py build/release --out "$results/$date-mutants.md" || code=$?
+  [[ $code -eq 0 || $code -eq 77 ]]
 }
 # One fuzzer: preset, name, runs, then arguments of libFuzzer. Prints what it did in a line. New
 # inputs gather in build/corpus/NAME, which every preset starts from.

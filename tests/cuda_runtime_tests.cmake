@@ -17,7 +17,7 @@ function(trainscope_simulated_library target name)
   trainscope_precompile(${target} OWNER trainscope_precompiled_library)
 endfunction()
 trainscope_simulated_library(simulated_cudart cudart "${simulated}/cudart.cpp" "${simulated}/memory.cpp"
-                             "${simulated}/runtime.cpp" "${simulated}/streams.cpp")
+                             "${simulated}/order_log.cpp" "${simulated}/runtime.cpp" "${simulated}/streams.cpp")
 target_link_options(simulated_cudart PRIVATE "LINKER:--version-script=${simulated}/cudart.map")
 trainscope_simulated_library(simulated_cublas_lt cublasLt "${simulated}/cublas_lt.cpp")
 target_link_libraries(simulated_cublas_lt PRIVATE simulated_cudart trainscope_kernels_api)
@@ -103,11 +103,16 @@ endif()
 
 add_test(NAME device.self_test.simulated COMMAND simulated_device_self_test --device cuda)
 set_tests_properties(device.self_test.simulated PROPERTIES LABELS "fast;cuda" TIMEOUT 1800)
-foreach(case IN ITEMS verified trained ordered waits chosen low_precision interpreted ranks)
+foreach(case IN ITEMS verified trained ordered waits chosen low_precision refused interpreted zoo recomputed offloaded
+                      overflowed ranks)
   trainscope_python_test(kernels_cuda.simulated.${case} cuda/runtime/training_test.py
                          "${PROJECT_BINARY_DIR}" ${case})
   set_property(TEST kernels_cuda.simulated.${case} APPEND PROPERTY LABELS cuda)
 endforeach()
+trainscope_python_test(kernels_cuda.simulated.gpu_script cuda/runtime/gpu_script_test.py
+                       "${PROJECT_BINARY_DIR}" "${CMAKE_CUDA_COMPILER}")
+set_property(TEST kernels_cuda.simulated.gpu_script APPEND PROPERTY LABELS cuda)
+set_tests_properties(kernels_cuda.simulated.gpu_script PROPERTIES TIMEOUT 1800)
 
 # The tracer: profiles of simulated trainings against their plans, and its own parts with NVIDIA's
 # library, which needs no GPU for these.

@@ -1,83 +1,37 @@
 #!/usr/bin/env python3
 """Trainscope's own programs on a device: prints one JSON line a finding.
 
-    ours.py STAGE --programs FOLDER [--device cuda|cpu] [--toy] [--models FOLDER]
+    ours.py STAGE --programs FOLDER [--device cuda|cpu] [--toy] [--models FOLDER] [--files FOLDER]
 
 Stages: self_test  every example of every op that the device has a kernel for, against the CPU in f64
         verify     each model of the folder against PyTorch's numbers, in f32, bf16 and fp16
         train      the same training twice, and on the CPU: bits, losses, bytes predicted and used
-        ours       step times of the workloads that peers.py times, and where a step's time goes
+        ours       step times of g1 and g2, which peers.py times too, and of the standard workloads;
+                   where a step's time goes
+        g3 g4 g5   step times of these; of g3 by LAMB and of its second phase, too
+        profiles   steps of g1 profiled: what it costs, the longest nodes, and exports in --files
 FOLDER is where scripts/bundle.sh unpacks, or build/release/bin. --models: the folder `data` of a bundle.
 Exit code 1: a program failed, which a line says too; the other findings are printed all the same.
 """
 import argparse
-import csv
+import gzip
 import json
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from workloads import WORKLOADS
+from programs import Programs, tell
+from workloads import sizes_of
 
 ROW = re.compile(r"(?P<status>ok|FAIL)\s+(?P<op>\S+)\s+(?P<type>b?f\d+|u?int\d+|bool)\s+(?P<kernel>\S+)"
                  r"\s+(?P<examples>\d+)\s+(?P<failed>\d+)\s+(?P<worst>\S+)")
 # Of 16 bits, attention of these widths of a head runs on tensor cores.
 HEAD_WIDTHS = (64, 100, 128)
-
-
-class Programs:
-    """The programs of a bundle, and a folder for what they write."""
-
-    def __init__(self, args, scratch):
-        self.args, self.scratch, self.failed = args, scratch, False
-        self.runs = 0
-
-    def printed_by(self, program, *words):
-        """What the program printed, and whether it did well; if not, a line says so."""
-        command = [str(self.args.programs / program), *map(str, words)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            return done.stdout, True
-        self.failed = True
-        tell("error", what=" ".join([program, *map(str, words)]),
-             error=f"exit code {done.returncode}: {(done.stderr or done.stdout)[-600:]}")
-        return done.stdout, False
-
-    def call(self, program, *words):
-        """What the program printed; None where it failed."""
-        printed, well = self.printed_by(program, *words)
-        return printed if well else None
-
-    def trainscope(self, *words):
-        printed = self.call("trainscope", *words, "--json")
-        return None if printed is None else json.loads(printed)
-
-    def model(self, name, *words):
-        path = self.scratch / f"{name}-{'-'.join(str(w).strip('-') for w in words)}.onnx"
-        if not path.exists() and self.call("trainscope", "model", name, *words, "-o", path) is None:
-            return None
-        return path
-
-    def train(self, model, *words, device=None):
-        """A training: its JSON, with the steps' times in ms and losses beside."""
-        self.runs += 1
-        run = self.scratch / f"run-{self.runs}"
-        result = self.trainscope("train", model, "--data", "synthetic", "--seed", 1, "--device",
-                                 device or self.args.device, "--run-dir", run, "--validation", "none", *words)
-        if result is None:
-            return None
-        with open(run / "metrics.csv", encoding="utf-8") as file:
-            steps = [row for row in csv.DictReader(file) if row["kind"] == "step"]
-        result["step_times"] = [float(row["step_ms"]) for row in steps]
-        result["losses"] = [row["loss"] for row in steps]
-        return result
-
-
-def tell(kind, **values):
-    print(json.dumps({"kind": kind, **values}), flush=True)
+NODES_SHOWN = 20
+# Formats of `trainscope export` that other tools read, and how their files' names end.
+EXPORTS = (("chrome", "json.gz"), ("speedscope", "json.gz"), ("pprof", "pb.gz"))
 
 
 def self_test(programs):
@@ -129,37 +83,36 @@ def tell_training(programs, what, model, *words):
 
 
 def train(programs):
-    sizes = ("--batch", 4, "--seq", 72, "--steps", 3 if programs.args.toy else 12, "--precision")
-    for width in HEAD_WIDTHS[:1] if programs.args.toy else HEAD_WIDTHS:
-        for dropout in (0, 0.1):
+    toy = programs.args.toy
+    sizes = (("--batch", 2, "--seq", 24, "--steps", 2) if toy else ("--batch", 4, "--seq", 72, "--steps", 12))
+    for width in HEAD_WIDTHS[:1] if toy else HEAD_WIDTHS:
+        for dropout in (0.1,) if toy else (0, 0.1):
             model = programs.model("gpt2", "--layers", 2, "--heads", 2, "--embedding", 2 * width,
                                    "--vocab", 256, "--context", 128, "--dropout", dropout)
             for precision in ("f32", "bf16", "fp16"):
                 tell_training(programs, f"GPT-2, heads of {width}, dropout {dropout}", model, *sizes,
-                              precision)
+                              "--precision", precision)
 
 
-# A workload of workloads.py: the model by `trainscope model`, its batch and precisions.
-def gpt2(sizes, layers, heads):
-    return ("gpt2", "--layers", layers, "--heads", heads, "--embedding", sizes["width"], "--vocab",
-            sizes["vocab"], "--context", sizes["context"])
+def named(programs, workload):
+    return f"toy {workload}" if programs.args.toy else workload
 
 
-def tell_time(programs, workload, words, batch, length, precision):
+def tell_time(programs, workload, precision, **changed):
+    """Step times of a workload of workloads.py, with some of its sizes changed."""
     toy = programs.args.toy
-    model = programs.model(*words)
-    if model is None:
-        return
-    shape = ("--batch", batch, *(("--seq", length) if length else ()))
-    result = programs.train(model, *shape, "--steps", 4 if toy else 14, "--precision", precision)
+    sizes = {**sizes_of(workload, toy), **changed}
+    result = programs.train_workload(sizes, precision, "--steps", 4 if toy else 14)
     if result is None:
         return
     times = result["step_times"][2 if toy else 4:]
     middle = statistics.median(times)
-    tell("ours", workload=f"toy {workload}" if toy else workload, precision=precision, batch=batch, length=length,
-         step_ms=middle, step_ms_min=min(times), step_ms_max=max(times),
-         samples_per_s=round(1e3 * batch / middle, 2),
-         tokens_per_s=round(1e3 * batch * length / middle, 1) if length else None,
+    batch, length, accumulate = sizes["batch"], sizes.get("length"), sizes.get("accumulate", 1)
+    rate = 1e3 * batch * accumulate / middle
+    tell("ours", workload=named(programs, workload), precision=precision, batch=batch, length=length,
+         labels=sizes.get("predictions"), optimizer=sizes["optimizer"], accumulate=accumulate,
+         step_ms=middle, step_ms_min=min(times), step_ms_max=max(times), samples_per_s=round(rate, 2),
+         tokens_per_s=round(rate * length, 1) if length else None,
          peak_mib=round(result["used_bytes"] / 2**20, 1), predicted_bytes=result["predicted_bytes"],
          used_bytes=result["used_bytes"], loss_first=result["first_loss"],
          loss_last=result["last_loss"])
@@ -183,16 +136,15 @@ def tell_ops(programs, workload, *words):
 
 
 def ours(programs):
+    tell_time(programs, "g1", "bf16")
     if programs.args.toy:
-        small = ("gpt2", "--layers", 2, "--heads", 4, "--embedding", 64, "--vocab", 128, "--context", 64)
-        tell_time(programs, "g1", small, 2, 32, "bf16")
         tell_ops(programs, "w1-sgd")
-        return
-    g1, g2 = WORKLOADS["g1"], WORKLOADS["g2"]
-    tell_time(programs, "g1", gpt2(g1, 12, 12), g1["batch"], g1["length"], "bf16")
-    tell_ops(programs, "w4", "--batch", 8, "--seq", 1024, "--dtype", "bf16")
-    tell_time(programs, "g2", gpt2(g2, g2["layers"], g2["heads"]), g2["batch"], g2["length"], "bf16")
-    tell_time(programs, "g1", gpt2(g1, 12, 12), g1["batch"], g1["length"], "f32")
+    else:
+        tell_ops(programs, "w4", "--batch", 8, "--seq", 1024, "--dtype", "bf16")
+    tell_time(programs, "g2", "bf16")
+    tell_time(programs, "g1", "f32")
+    if programs.args.toy:
+        return  # the standard workloads have one size
     for workload in ("w1-adamw", "w2-resnet18", "w3", "w5"):
         for dtype in ("f32", "bf16"):
             result = programs.trainscope("bench", workload, "--device", programs.args.device,
@@ -203,7 +155,63 @@ def ours(programs):
                      peak_mib=round(result["used_bytes"] / 2**20, 1))
 
 
-STAGES = {"self_test": self_test, "verify": verify, "train": train, "ours": ours}
+def g3(programs):
+    tell_time(programs, "g3", "bf16")
+    tell_time(programs, "g3", "bf16", optimizer="lamb", accumulate=4)
+    tell_time(programs, "g3-phase2", "bf16")
+
+
+def g4(programs):
+    tell_time(programs, "g4", "bf16")
+
+
+def g5(programs):
+    tell_time(programs, "g5", "bf16")
+
+
+def tell_profile(programs, run, first, times):
+    """What profiling cost and lost, and the longest nodes. Steps are profiled from the `first` on."""
+    result = programs.trainscope("query", run, "--by", "node")
+    if result is None:
+        return
+    counters = {name.replace(" ", "_"): each["greatest"] for name, each in result["counters"].items()
+                if name in ("tied work", "work outside of calls", "untied work", "untimed work",
+                            "dropped records", "unread bytes")}
+    tell("profile", workload=named(programs, "g1"), precision="bf16", steps=result["steps"],
+         step_ms=result["step_ms"], step_ms_profiled=statistics.median(times[first - 1:]),
+         step_ms_before=statistics.median(times[2:first - 1]), note=result["note"],
+         outside_life=len(result["outside_life"]), **counters)
+    for row in result["rows"][:NODES_SHOWN]:
+        tell("profile_node", workload=named(programs, "g1"), node=row["name"],
+             **{name: round(row[name], 6) for name in ("ms", "median_ms", "share", "count", "gflops", "gbs")})
+
+
+def trace_events(path):
+    """How many events a Chrome trace has, and how many of these are a device's."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    return {"events": len(events),
+            "device_events": sum(event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") for event in events)}
+
+
+def profiles(programs):
+    first, last = (4, 6) if programs.args.toy else (9, 16)
+    run = programs.scratch / "profiled"
+    result = programs.train_workload(sizes_of("g1", programs.args.toy), "bf16", "--steps", last, "--profile",
+                                     f"steps={first}:{last}", verb="profile", run=run)
+    if result is None:
+        return
+    tell_profile(programs, run, first, result["step_times"])
+    programs.args.files.mkdir(parents=True, exist_ok=True)
+    for name, ending in EXPORTS:
+        path = programs.args.files / f"ours-g1.{name}.{ending}"
+        if programs.call("trainscope", "export", run, "--format", name, "-o", path) is not None:
+            tell("export", workload=named(programs, "g1"), format=name, file=path.name,
+                 packed_bytes=path.stat().st_size, **(trace_events(path) if name == "chrome" else {}))
+
+
+STAGES = {"self_test": self_test, "verify": verify, "train": train, "ours": ours, "g3": g3, "g4": g4, "g5": g5,
+          "profiles": profiles}
 
 
 def main():
@@ -212,6 +220,7 @@ def main():
     parser.add_argument("stage", choices=STAGES)
     parser.add_argument("--programs", type=Path, required=True)
     parser.add_argument("--models", type=Path)
+    parser.add_argument("--files", type=Path, default=Path("."), help="where exports go")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--toy", action="store_true", help="the same path at a size for a CPU")
     args = parser.parse_args()

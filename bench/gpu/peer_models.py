@@ -182,12 +182,13 @@ class ResNet(nn.Module):
 
     def __init__(self, sizes):
         super().__init__()
-        self.sizes, inputs = sizes, 64
-        layers = [*conv_norm(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        self.sizes, inputs = sizes, sizes["width"]
+        layers = [*conv_norm(3, inputs, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
         for stage, count in enumerate(sizes["blocks"]):
             for number in range(count):
-                layers.append(Bottleneck(inputs, 64 << stage, 2 if stage and not number else 1))
-                inputs = 4 * (64 << stage)
+                width = sizes["width"] << stage
+                layers.append(Bottleneck(inputs, width, 2 if stage and not number else 1))
+                inputs = 4 * width
         self.net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
                                  nn.Linear(inputs, sizes["classes"]))
 

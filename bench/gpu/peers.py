@@ -16,18 +16,15 @@ import time
 import torch
 
 import peer_models
-from workloads import WORKLOADS
+import workloads
 
-TOY = {"layers": 2, "width": 64, "heads": 4, "vocab": 128, "batch": 2, "length": 32, "hidden": 96,
-       "predictions": 4, "context": 64, "key_heads": 2}
-TOY_IMAGES = {"batch": 2, "image": (3, 32, 32), "blocks": (1, 1, 1, 1), "classes": 10}
 PAPER_FLOPS = 989e12  # bf16 of an H100 or H200 by its data sheet
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workload", choices=WORKLOADS)
+    parser.add_argument("workload", choices=workloads.WORKLOADS)
     parser.add_argument("--mode", default="eager",
                         choices=("eager", "default", "reduce-overhead", "max-autotune",
                                  "max-autotune-no-cudagraphs"), help="eager or torch.compile's")
@@ -46,10 +43,7 @@ def arguments():
 
 
 def sizes_of(args):
-    sizes = dict(WORKLOADS[args.workload])
-    if args.toy:
-        toy = TOY if sizes["kind"] == "language" else TOY_IMAGES
-        sizes.update({name: value for name, value in toy.items() if name in sizes})
+    sizes = workloads.sizes_of(args.workload, args.toy)
     for name in ("batch", "length", "optimizer"):
         if getattr(args, name) is not None:
             sizes[name] = getattr(args, name)

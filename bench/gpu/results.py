@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """What the stages of scripts/gpu.sh printed, as one JSON file and one markdown file.
 
-    results.py WORK RESULTS --commit HASH --command "scripts/gpu.sh ..."
-    results.py publish GPU.json FOLDER
+    results.py WORK RESULTS --commit HASH [--toy] --stamp TEXT --command "scripts/gpu.sh ..."
+    results.py merge GPU.json... FOLDER
+    results.py publish GPU.json... FOLDER
 
-WORK holds NAME.jsonl and NAME.done of each stage. RESULTS takes gpu.json (every line of every
-stage) and gpu.md (tables of what is quoted). publish writes DATE-GPU-COMMIT.json and .md to be kept:
-without single records, fragments and lists of algorithms.
+WORK holds NAME.jsonl and NAME.done of each stage, of which those with the stamp count. RESULTS takes
+gpu.json (every line of every stage) and gpu.md (tables of what is quoted). merge makes one gpu.json
+and gpu.md of several runs of one commit on GPUs of one kind: of a stage that several have, the last
+that ended with exit code 0, else the last. publish merges likewise, and writes DATE-GPU-COMMIT.json
+and .md to be kept: without single records, fragments and lists of algorithms; not of toy sizes.
+Exit code 2: these cannot be merged or published, with a line that says why.
 """
 import argparse
 import datetime
@@ -29,10 +33,12 @@ def lines_of(path):
         yield value if isinstance(value, dict) else {"kind": "text", "text": text[:400]}
 
 
-def read_stages(work):
+def read_stages(work, stamp):
     stages = {}
     for done in sorted(work.glob("*.done"), key=lambda p: p.stat().st_mtime):
-        status, seconds = done.read_text(encoding="utf-8").split()
+        status, seconds, of = done.read_text(encoding="utf-8").split()
+        if of != stamp:
+            continue
         lines = done.with_suffix(".jsonl")
         stages[done.stem] = {"exit_code": int(status), "seconds": int(seconds),
                              "lines": list(lines_of(lines)) if lines.exists() else []}
@@ -135,10 +141,17 @@ SECTIONS = (
     plain("Bits in a larger batch", "larger_batch", "precision", "n", "same_as_64"),
     plain("GELU of the epilogue", "gelu_epilogue", "precision", "algorithms", "from_erf",
           "from_tanh"),
-    plain("Ours", "ours", "workload", "precision", "batch", "length", "step_ms", "step_ms_min",
-          "step_ms_max", "tokens_per_s", "samples_per_s", "peak_mib"),
+    plain("Ours", "ours", "workload", "precision", "batch", "length", "labels", "optimizer", "accumulate",
+          "step_ms", "step_ms_min", "step_ms_max", "tokens_per_s", "samples_per_s", "peak_mib"),
     plain("Ours by op", "ours_op", "workload", "op", "phase", "kernel", "calls", "ms", "tflops",
           "gb_per_s"),
+    plain("Profiled steps of ours", "profile", "workload", "precision", "steps", "step_ms", "step_ms_profiled",
+          "step_ms_before", "tied_work", "untied_work", "dropped_records", "untimed_work", "outside_life"),
+    plain("The longest nodes of a profile", "profile_node", "workload", "node", "ms", "median_ms", "share",
+          "count", "gflops", "gbs"),
+    plain("Traces of PyTorch", "trace", "file", "events", "device_events", "packed_bytes"),
+    plain("Exports of profiles", "export", "workload", "format", "file", "events", "device_events",
+          "packed_bytes"),
     plain("Self-test", "self_test", "rows", "examples", "failed", "worst_of_limit"),
     plain("Self-test: attention and what failed", "self_test_row", "op", "type", "kernel", "examples",
           "failed", "worst_of_limit"),
@@ -158,6 +171,8 @@ def heading(run, stages):
             f"Driver {gpu.get('driver_version', 'none')}, PyTorch "
             f"{first(stages, 'pytorch').get('torch', 'absent')}, SM clock at the start "
             f"{gpu.get('clocks.sm', '?')} MHz."]
+    if run["toy"]:
+        text.append("Toy sizes: the script was tried, no time below says anything of a GPU.")
     text.append(table("Stages", ("stage", "exit code", "seconds", "lines"),
                       [[name, s["exit_code"], s["seconds"], len(s["lines"])]
                        for name, s in stages.items()]) or "No stage ran.")
@@ -185,34 +200,72 @@ def published(run, stages):
     return json.dumps(run)[:-1] + ', "stages": [\n' + ",\n".join(rows) + "]}\n"
 
 
-def publish(source, folder):
-    found = json.loads(source.read_text(encoding="utf-8"))
-    stages = found.pop("stages")
-    gpu = first(stages, "gpu").get("name", "no-gpu").split()[-1].lower()
-    name = f"{found['date']}-{gpu}-{found['commit'][:8]}"
-    (folder / f"{name}.json").write_text(published(found, stages), encoding="utf-8")
-    (folder / f"{name}.md").write_text(text_of(found, stages), encoding="utf-8")
+def refuse(why):
+    print(f"results.py: {why}", file=sys.stderr)
+    sys.exit(2)
+
+
+def gpu_of(stages):
+    return first(stages, "gpu").get("name", "no-gpu")
+
+
+def merged(files):
+    """The run and the stages of all files, by what the module says."""
+    run, stages, gpus, commands = None, {}, set(), []
+    for file in files:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        its_stages = found.pop("stages")
+        run = run or found
+        for what in ("commit", "toy"):
+            if found[what] != run[what]:
+                refuse(f"{file} is of {what} {found[what]}, {files[0]} of {run[what]}")
+        if every(its_stages, "gpu"):
+            gpus.add(gpu_of(its_stages))
+        commands += [] if found["command"] in commands else [found["command"]]
+        for name, stage in its_stages.items():
+            if name not in stages or stage["exit_code"] == 0 or stages[name]["exit_code"] != 0:
+                stages.pop(name, None)
+                stages[name] = stage
+    if len(gpus) > 1:
+        refuse(f"these are of several GPUs: {', '.join(sorted(gpus))}")
+    return {**run, "command": "; ".join(commands)}, stages
+
+
+def write(run, stages, folder):
+    (folder / "gpu.json").write_text(json.dumps({**run, "stages": stages}, indent=1) + "\n", encoding="utf-8")
+    (folder / "gpu.md").write_text(text_of(run, stages), encoding="utf-8")
+
+
+def publish(run, stages, folder):
+    if run["toy"]:
+        refuse("toy sizes are not published")
+    name = f"{run['date']}-{gpu_of(stages).split()[-1].lower()}-{run['commit'][:8]}"
+    (folder / f"{name}.json").write_text(published(run, stages), encoding="utf-8")
+    (folder / f"{name}.md").write_text(text_of(run, stages), encoding="utf-8")
     print(folder / name)
 
 
 def main():
-    if len(sys.argv) == 4 and sys.argv[1] == "publish":
-        publish(Path(sys.argv[2]), Path(sys.argv[3]))
-        return
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    if sys.argv[1:2] in (["merge"], ["publish"]):
+        parser.add_argument("verb", choices=("merge", "publish"))
+        parser.add_argument("files", type=Path, nargs="+")
+        parser.add_argument("folder", type=Path)
+        args = parser.parse_args()
+        (write if args.verb == "merge" else publish)(*merged(args.files), args.folder)
+        return
     parser.add_argument("work", type=Path)
     parser.add_argument("results", type=Path)
     parser.add_argument("--commit", required=True)
+    parser.add_argument("--toy", action="store_true", help="the sizes were toys")
+    parser.add_argument("--stamp", required=True, help="of the stages that count")
     parser.add_argument("--command", required=True)
     args = parser.parse_args()
-    stages = read_stages(args.work)
     now = datetime.datetime.now(datetime.timezone.utc)
-    run = {"date": now.strftime("%Y-%m-%d"), "time": now.strftime("%H:%M:%S"),
-           "commit": args.commit, "command": args.command}
-    (args.results / "gpu.json").write_text(json.dumps({**run, "stages": stages}, indent=1) + "\n",
-                                           encoding="utf-8")
-    (args.results / "gpu.md").write_text(text_of(run, stages), encoding="utf-8")
+    run = {"date": now.strftime("%Y-%m-%d"), "time": now.strftime("%H:%M:%S"), "commit": args.commit,
+           "toy": args.toy, "command": args.command}
+    write(run, read_stages(args.work, args.stamp), args.results)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kernels/cuda/cudnn/cudnn.h"
+#include "kernels/cuda/support/stream_name.h"
 
 namespace trainscope::cuda {
 namespace {
@@ -22,10 +23,6 @@ constexpr std::uintptr_t kAlignment = 16;
 void add_reason(std::string& reasons, const std::string& reason) {
   if (reasons.find(reason) != std::string::npos) return;
   reasons += (reasons.empty() ? "" : "; ") + reason;
-}
-
-std::string name_of(Stream stream) {
-  return stream == kComputeStream ? "the compute stream" : "the transfer stream";
 }
 
 // Nobody computes otherwise because of what is broken without being told.
@@ -128,8 +125,8 @@ void CudnnPlan::run(std::span<void* const> operands, void* workspace,
     failure.check(cudnn().execute(target_.handle, plan_.get(), pack.get()), "cudnnBackendExecute");
   }
   if (failure.none()) return;
-  call.fail(DeviceStatus::Code::kFailed,
-            failure.text() + " (" + summary_ + ", on " + name_of(call.stream) + ")");
+  call.fail(DeviceStatus::Code::kFailed, failure.text() + " (" + summary_ + ", on " +
+                                             std::string(stream_name(call.stream)) + ")");
 }
 
 // The table is never given back: when a process ends, the library may be gone before. It has all

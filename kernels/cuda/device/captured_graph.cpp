@@ -15,8 +15,4 @@ std::unique_ptr<CapturedGraph> CapturedGraph::instantiate(cudaGraph_t graph, Dev
 
 CapturedGraph::~CapturedGraph() { (void)cudaGraphExecDestroy(ready_); }
 
-DeviceStatus CapturedGraph::launch(cudaStream_t stream) const {
-  return status_of(cudaGraphLaunch(ready_, stream), "cudaGraphLaunch");
-}
-
 }  // namespace trainscope::cuda

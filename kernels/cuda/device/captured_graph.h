@@ -15,7 +15,7 @@ class CapturedGraph final : public CapturedWork {
   static std::unique_ptr<CapturedGraph> instantiate(cudaGraph_t graph, DeviceStatus* status);
   ~CapturedGraph() override;
 
-  DeviceStatus launch(cudaStream_t stream) const;
+  cudaError_t launch(cudaStream_t stream) const { return cudaGraphLaunch(ready_, stream); }
 
  private:
   explicit CapturedGraph(cudaGraphExec_t ready) : ready_(ready) {}

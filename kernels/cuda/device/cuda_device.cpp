@@ -17,11 +17,6 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;       // the alignment of what allocate() gives
 constexpr std::int64_t kAlignmentBytes = 256;  // of buffers: as cudaMalloc's, for any vector
 constexpr int kTimedRounds = 5;
-constexpr std::string_view kStreamNames[] = {"the compute stream", "the transfer stream"};
-
-std::string on_stream(std::string_view what, Stream stream) {
-  return std::string(what) + " on " + std::string(kStreamNames[static_cast<std::size_t>(stream)]);
-}
 
 std::string of_bytes(std::string_view what, std::size_t bytes) {
   return std::string(what) + " of " + std::to_string(bytes) + " bytes";
@@ -139,7 +134,7 @@ DeviceStatus CudaDevice::allocate(Space space, std::size_t bytes, std::byte** me
   DeviceStatus status;
   if (on_device) {
     status = status_of(cudaMemsetAsync(block, 0, with_rest, native(kComputeStream)),
-                       of_bytes("cudaMemsetAsync", with_rest));
+                       of_bytes("cudaMemsetAsync", with_rest), kComputeStream);
     if (status.done()) status = drain(kComputeStream);
   } else {
     std::memset(block, 0, with_rest);
@@ -167,7 +162,7 @@ DeviceStatus CudaDevice::copy(Stream stream, std::byte* to, const std::byte* fro
   if (DeviceStatus status = select(); !status.done()) return status;
   const cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, native(stream));
   if (error == cudaSuccess) return {};
-  return status_of(error, on_stream(of_bytes("cudaMemcpyAsync", bytes), stream));
+  return status_of(error, of_bytes("cudaMemcpyAsync", bytes), stream);
 }
 
 DeviceStatus CudaDevice::fill(Stream stream, std::byte* to, std::byte value, std::size_t bytes) {
@@ -175,7 +170,7 @@ DeviceStatus CudaDevice::fill(Stream stream, std::byte* to, std::byte value, std
   if (DeviceStatus status = select(); !status.done()) return status;
   const cudaError_t error = cudaMemsetAsync(to, std::to_integer<int>(value), bytes, native(stream));
   if (error == cudaSuccess) return {};
-  return status_of(error, on_stream(of_bytes("cudaMemsetAsync", bytes), stream));
+  return status_of(error, of_bytes("cudaMemsetAsync", bytes), stream);
 }
 
 DeviceStatus CudaDevice::launch(Stream stream, const Kernel& kernel, const RunArgs& args) {

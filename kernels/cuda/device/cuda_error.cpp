@@ -1,6 +1,8 @@
 // Names and texts of CUDA's errors.
 #include "kernels/cuda/device/cuda_error.h"
 
+#include "kernels/cuda/support/stream_name.h"
+
 namespace trainscope::cuda {
 
 std::string error_text(cudaError_t error, std::string_view what) {
@@ -14,6 +16,11 @@ DeviceStatus status_of(cudaError_t error, std::string_view what) {
   const auto code = error == cudaErrorMemoryAllocation ? DeviceStatus::Code::kOutOfMemory
                                                        : DeviceStatus::Code::kFailed;
   return {.code = code, .message = error_text(error, what)};
+}
+
+DeviceStatus status_of(cudaError_t error, std::string_view what, Stream stream) {
+  if (error == cudaSuccess) return {};
+  return status_of(error, std::string(what) + " on " + std::string(stream_name(stream)));
 }
 
 }  // namespace trainscope::cuda

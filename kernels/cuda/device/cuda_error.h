@@ -14,7 +14,10 @@ namespace trainscope::cuda {
 std::string error_text(cudaError_t error, std::string_view what);
 
 // Done for cudaSuccess, kOutOfMemory where there is no memory, else kFailed. `what` says which call
-// failed, and on which stream. Also forgets an error that the runtime kept for the next call.
+// failed. Also forgets an error that the runtime kept for the next call.
 DeviceStatus status_of(cudaError_t error, std::string_view what);
+// The same of a call for a stream, which the message names: "cudaStreamSynchronize on the compute
+// stream: error ...".
+DeviceStatus status_of(cudaError_t error, std::string_view what, Stream stream);
 
 }  // namespace trainscope::cuda

@@ -24,7 +24,8 @@ DeviceStatus CudaDevice::wait(Stream stream, Event event) {
   if (capturing_ && event.ticket <= before_capture_[from]) return {};
   const StreamEvents::Moment& moment = events(event.stream).at(event.ticket);
   if (moment.captured && !capturing_) return order(event.stream, stream);
-  return status_of(cudaStreamWaitEvent(native(stream), moment.event, 0), "cudaStreamWaitEvent");
+  return status_of(cudaStreamWaitEvent(native(stream), moment.event, 0), "cudaStreamWaitEvent",
+                   stream);
 }
 
 DeviceStatus CudaDevice::synchronize(Event event) {
@@ -38,20 +39,21 @@ DeviceStatus CudaDevice::synchronize(Event event) {
   if (event.ticket != 0 && moment.captured) {
     status = drain(event.stream);
   } else if (event.ticket != 0) {
-    status = status_of(cudaEventSynchronize(moment.event), "cudaEventSynchronize");
+    status = status_of(cudaEventSynchronize(moment.event), "cudaEventSynchronize", event.stream);
   }
   DeviceStatus unheard = std::exchange(unheard_, {});
   return status.done() ? unheard : status;
 }
 
 DeviceStatus CudaDevice::order(Stream earlier, Stream later) {
-  DeviceStatus status = status_of(cudaEventRecord(meeting_, native(earlier)), "cudaEventRecord");
+  DeviceStatus status =
+      status_of(cudaEventRecord(meeting_, native(earlier)), "cudaEventRecord", earlier);
   if (!status.done()) return status;
-  return status_of(cudaStreamWaitEvent(native(later), meeting_, 0), "cudaStreamWaitEvent");
+  return status_of(cudaStreamWaitEvent(native(later), meeting_, 0), "cudaStreamWaitEvent", later);
 }
 
 DeviceStatus CudaDevice::drain(Stream stream) {
-  return status_of(cudaStreamSynchronize(native(stream)), "cudaStreamSynchronize");
+  return status_of(cudaStreamSynchronize(native(stream)), "cudaStreamSynchronize", stream);
 }
 
 DeviceStatus CudaDevice::drain_all() {
@@ -66,7 +68,7 @@ DeviceStatus CudaDevice::begin_capture() {
   if (DeviceStatus status = select(); !status.done()) return status;
   const cudaError_t error =
       cudaStreamBeginCapture(native(kComputeStream), cudaStreamCaptureModeRelaxed);
-  if (error != cudaSuccess) return status_of(error, "cudaStreamBeginCapture");
+  if (error != cudaSuccess) return status_of(error, "cudaStreamBeginCapture", kComputeStream);
   for (std::size_t stream = 0; stream < 2; ++stream) {
     before_capture_[stream] = events_[stream].last_ticket();
   }
@@ -86,7 +88,7 @@ DeviceStatus CudaDevice::end_capture(std::unique_ptr<CapturedWork>* work) {
   capturing_ = false;
   cudaGraph_t graph = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(native(kComputeStream), &graph);
-  if (status.done()) status = status_of(ended, "cudaStreamEndCapture");
+  if (status.done()) status = status_of(ended, "cudaStreamEndCapture", kComputeStream);
   if (status.done()) {
     *work = CapturedGraph::instantiate(graph, &status);
   } else if (graph != nullptr) {
@@ -100,7 +102,8 @@ DeviceStatus CudaDevice::replay(const CapturedWork& work) {
   DeviceStatus status = select();
   if (status.done()) status = order(kTransferStream, kComputeStream);
   if (status.done()) {
-    status = static_cast<const CapturedGraph&>(work).launch(native(kComputeStream));
+    status = status_of(static_cast<const CapturedGraph&>(work).launch(native(kComputeStream)),
+                       "cudaGraphLaunch", kComputeStream);
   }
   if (status.done()) status = order(kComputeStream, kTransferStream);
   return status;

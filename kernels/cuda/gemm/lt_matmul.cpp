@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/gemm/cublas_lt.h"
+#include "kernels/cuda/support/stream_name.h"
 
 namespace trainscope::cuda {
 namespace {
@@ -191,7 +192,8 @@ void LtMatmul::run(const LtOperands& operands, void* workspace, const CallContex
                   workspace_bytes_, static_cast<cudaStream_t>(call.native_stream));
   }
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  call.fail(DeviceStatus::Code::kFailed, lt.error_text(status, text()));
+  call.fail(DeviceStatus::Code::kFailed,
+            lt.error_text(status, text() + " on " + std::string(stream_name(call.stream))));
 }
 
 }  // namespace trainscope::cuda

@@ -15,6 +15,8 @@ void copy_bytes(const CallContext& /*call*/, void* to, const void* from, std::si
 
 #else
 
+#include "kernels/cuda/support/stream_name.h"
+
 namespace trainscope::cuda {
 namespace {
 
@@ -34,6 +36,15 @@ cudaError_t queue(const CallContext& call, const Grid& grid, const void* kernel,
                           static_cast<cudaStream_t>(call.native_stream));
 }
 
+// "CUDA does not `what` on the compute stream: out of memory". The runtime forgets the error, which
+// it would give to the next call that asks.
+void report_refusal(const CallContext& call, cudaError_t error, const std::string& what) {
+  (void)cudaGetLastError();
+  call.fail(DeviceStatus::Code::kFailed, "CUDA does not " + what + " on " +
+                                             std::string(stream_name(call.stream)) + ": " +
+                                             cudaGetErrorString(error));
+}
+
 }  // namespace
 
 void launch_kernel(const CallContext& call, const Grid& grid, const void* kernel,
@@ -42,10 +53,10 @@ void launch_kernel(const CallContext& call, const Grid& grid, const void* kernel
   if (error == cudaSuccess) return;
   const char* name = nullptr;
   if (cudaFuncGetName(&name, kernel) != cudaSuccess) name = "a kernel";
-  call.fail(DeviceStatus::Code::kFailed,
-            std::string("CUDA does not launch ") + name + " (blocks " + text_of(grid.blocks) +
-                ", threads " + text_of(grid.threads) + ", shared bytes " +
-                std::to_string(grid.shared_bytes) + "): " + cudaGetErrorString(error));
+  report_refusal(call, error,
+                 std::string("launch ") + name + " (blocks " + text_of(grid.blocks) + ", threads " +
+                     text_of(grid.threads) + ", shared bytes " + std::to_string(grid.shared_bytes) +
+                     ")");
 }
 
 void copy_bytes(const CallContext& call, void* to, const void* from, std::size_t bytes) {
@@ -53,8 +64,7 @@ void copy_bytes(const CallContext& call, void* to, const void* from, std::size_t
   const cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault,
                                             static_cast<cudaStream_t>(call.native_stream));
   if (error == cudaSuccess) return;
-  call.fail(DeviceStatus::Code::kFailed,
-            "CUDA does not copy " + std::to_string(bytes) + " bytes: " + cudaGetErrorString(error));
+  report_refusal(call, error, "copy " + std::to_string(bytes) + " bytes");
 }
 
 }  // namespace trainscope::cuda

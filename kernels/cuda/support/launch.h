@@ -4,7 +4,8 @@
 //
 // Arguments are passed by value, at most 4 KiB of them, and a launch reads nothing else of the
 // host's: so it can be captured and replayed. It neither waits nor allocates. Without blocks
-// nothing is launched. What CUDA refuses is said through call.fail with the kernel's launch sizes.
+// nothing is launched. What CUDA refuses is said through call.fail with the kernel's launch sizes
+// and the stream.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Every kernel of the CUDA back end passes the gates of this folder: gates_test.py [LIBRARY]
 
-Nothing is compiled: scripts/kernel_report.py reads what ptxas reported out of the library.
+Nothing is compiled or disassembled: scripts/kernel_report.py reads what ptxas reported out of the library,
+scripts/sass_gate.py which machine code it made.
 """
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-SCRIPT = FOLDER.parents[2] / "scripts/kernel_report.py"
+SCRIPTS = FOLDER.parents[2] / "scripts"
 
 
 def main():
@@ -19,8 +20,8 @@ def main():
     if not shutil.which("c++filt"):
         print("skipped: no c++filt, which names kernels")
         return 77
-    return subprocess.run([sys.executable, SCRIPT, "--check", FOLDER, sys.argv[1]], check=False,
-                          timeout=600).returncode
+    return max(subprocess.run([sys.executable, SCRIPTS / script, "--check", FOLDER, sys.argv[1]], check=False,
+                              timeout=600).returncode for script in ("kernel_report.py", "sass_gate.py"))
 
 
 sys.exit(main())

@@ -44,7 +44,7 @@ def elf(machine, sections):
 
 
 def cubin(name="scale_rows", *, arch="sm_90a", version="13.0.88", registers=32, stack=0, shared=0, threads=256,
-          blocks=0, more="", ptx=True, machine=190):
+          blocks=0, more="", ptx=True, machine=190, code=b"NOP".ljust(16, b"\0")):
     """An image with one kernel, and a function that is no kernel."""
     texts = b"\0" + name.encode() + b"\0helper\0"
     symbols = struct.pack("<IBBHQQ", 0, 0, 0, 0, 0, 0)
@@ -57,7 +57,7 @@ def cubin(name="scale_rows", *, arch="sm_90a", version="13.0.88", registers=32, 
                       blocks=f".minnctapersm {blocks}" if blocks else "")
     note = f"\0ptxas\0Cuda compilation tools, release 13.0, V{version}\0-lineinfo  -arch {arch} -m 64\0"
     sections = [(".strtab", 3, texts), (".symtab", 2, symbols), (".note.nv.tkinfo", 7, note.encode()),
-                (".nv.info", 0x70000000, info),
+                (".nv.info", 0x70000000, info), (".text." + name, 1, code),
                 (".nv.shared." + name, 8, shared + (0 if arch == "sm_80" else 1024))]
     if ptx:
         sections.append((".nv_debug_ptx_txt", 1, text.replace("\n", "\0").encode()))

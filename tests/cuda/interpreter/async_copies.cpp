@@ -50,7 +50,6 @@ void run_end_group(Warp& warp, const Instruction& /*instruction*/, unsigned mask
 // Until all groups but the last ones, as many as operand 0 says, have arrived.
 void run_wait(Warp& warp, const Instruction& instruction, unsigned mask) {
   const Lanes& open = warp.operand(instruction, 0);
-  warp.machine().note_barrier(instruction);
   for (const AsyncCopy& copy : std::exchange(warp.copies(), {})) {
     const bool waited = (mask >> copy.lane & 1U) != 0;
     if (!waited || copy.group + open.words[copy.lane] >= warp.groups(copy.lane)) {

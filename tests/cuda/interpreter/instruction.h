@@ -45,10 +45,11 @@ struct Instruction {
   static constexpr int kNone = -1;  // an operand that is left out
 
   Run run = nullptr;
+  std::string opcode = {};  // with its suffixes, as the text spells it
   Flow flow = Flow::kNext;
   int guard = kNone;  // predicate; lanes where it does not hold skip the instruction
   bool guard_negated = false;
-  bool orders_memory = false;      // of lanes that meet
+  bool orders_memory = false;      // of lanes or threads that meet
   int target = 0;                  // of a branch
   std::vector<int> operands = {};  // registers, results first
 

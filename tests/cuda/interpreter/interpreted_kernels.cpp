@@ -1,10 +1,10 @@
 // Finds the PTX of the kernels that the emulator is asked to run, and runs it.
 #include "tests/cuda/interpreter/interpreted_kernels.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <utility>
 
 namespace trainscope::ptx {
 namespace {
@@ -35,29 +35,23 @@ std::vector<std::byte> laid_out(const Kernel& kernel,
 }  // namespace
 
 InterpretedKernels::InterpretedKernels(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".ptx") continue;
-    add(std::make_unique<Module>(entry.path().filename().string(), read_file(entry.path())));
+    if (entry.path().extension() == ".ptx") paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths);
+  for (const std::filesystem::path& path : paths) {
+    modules_.push_back(std::make_unique<Module>(path.filename().string(), read_file(path)));
+    Module& module = *modules_.back();
+    for (const std::string_view kernel : module.kernel_names()) {
+      // What several sources make of a header is the same: any of them will do.
+      places_[common_name(kernel)] = {.module = &module, .name = kernel};
+    }
   }
 }
 
-void InterpretedKernels::add(std::unique_ptr<Module> module) {
-  for (const std::string_view kernel : module->kernel_names()) {
-    // What several sources make of a header is the same: any of them will do.
-    places_[common_name(kernel)] = {.module = module.get(), .name = kernel};
-  }
-  std::unique_ptr<Module>& place = modules_[module->name()];
-  place = std::move(module);
-}
-
-const std::string& InterpretedKernels::text_of(std::string_view module) const {
-  const auto found = modules_.find(module);
-  if (found == modules_.end()) throw NoText("no PTX of " + std::string(module));
-  return found->second->text();
-}
-
-void InterpretedKernels::replace(std::string_view module, std::string text) {
-  add(std::make_unique<Module>(std::string(module), std::move(text)));
+std::string InterpretedKernels::common_name_of(const void* kernel) const {
+  return common_name(symbols_.name_of(kernel));
 }
 
 void InterpretedKernels::take_over() {
@@ -67,12 +61,11 @@ void InterpretedKernels::take_over() {
 void InterpretedKernels::done() { cuda::emulator::run_grids_by({}); }
 
 void InterpretedKernels::run(const cuda::emulator::GridOfThreads& grid) {
-  const std::string_view name = symbols_.name_of(grid.kernel);
-  const auto found = places_.find(common_name(name));
-  if (found == places_.end()) throw NoText("no PTX of " + std::string(name));
+  const std::string name = common_name_of(grid.kernel);
+  const auto found = places_.find(name);
+  if (found == places_.end()) throw NoText("no PTX of " + name);
   const Place& place = found->second;
-  const std::vector<std::byte> arguments =
-      laid_out(place.module->kernel(place.name), grid.arguments);
+  const std::vector<std::byte> arguments = laid_out(place.kernel(), grid.arguments);
   machine_.run(*place.module, place.name,
                {.blocks = size_of(grid.blocks),
                 .threads = size_of(grid.threads),

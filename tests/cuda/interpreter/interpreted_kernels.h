@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/cuda/emulator/emulator.h"
 #include "tests/cuda/interpreter/kernel_symbols.h"
@@ -26,9 +27,17 @@ class InterpretedKernels {
   explicit InterpretedKernels(const std::filesystem::path& folder);
 
   Machine& machine() { return machine_; }
-  // Of a module, "softmax.ptx", and another in its place.
-  const std::string& text_of(std::string_view module) const;
-  void replace(std::string_view module, std::string text);
+
+  struct Place {
+    Module* module = nullptr;
+    std::string_view name;  // as the text has it
+
+    Kernel& kernel() const { return module->kernel(name); }
+  };
+  // Of every kernel that there is PTX of, by a name that g++ gives it too.
+  const std::map<std::string, Place, std::less<>>& places() const { return places_; }
+  // The common name of a function that the emulator would call.
+  std::string common_name_of(const void* kernel) const;
 
   // From now on the emulator's grids run here, until done() is called; those that no PTX is there
   // for throw NoText.
@@ -38,15 +47,9 @@ class InterpretedKernels {
   void run(const cuda::emulator::GridOfThreads& grid);
 
  private:
-  struct Place {
-    Module* module = nullptr;
-    std::string_view name;
-  };
-  void add(std::unique_ptr<Module> module);
-
   Machine machine_;
   ProgramSymbols symbols_;
-  std::map<std::string, std::unique_ptr<Module>, std::less<>> modules_;
+  std::vector<std::unique_ptr<Module>> modules_;
   std::map<std::string, Place, std::less<>> places_;
 };
 

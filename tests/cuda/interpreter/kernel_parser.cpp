@@ -186,6 +186,7 @@ class Parser {
       opcode = "mov.b64";  // an argument or a result of a call is a register here
       if (instruction.offset != 0) throw std::runtime_error("a part of a call's argument");
     }
+    instruction.opcode = opcode;
     if (const auto memory = find_memory_opcode(opcode)) {
       instruction.run = memory->run;
       instruction.space = memory->space;

@@ -94,10 +94,13 @@ void add_lane_opcodes(OpcodeTable& table) {
   table["vote.sync.any.pred"] = {run_vote<Vote::kAny>, Flow::kLanesMeet};
   table["vote.sync.all.pred"] = {run_vote<Vote::kAll>, Flow::kLanesMeet};
   table["bar.warp.sync"] = {.run = run_nothing, .flow = Flow::kLanesMeet, .orders_memory = true};
-  table["bar.sync"] = {run_nothing, Flow::kBarrier};
-  table["bar.red.popc.u32"] = {run_block_vote<Vote::kBallot>, Flow::kBarrier};
-  table["bar.red.or.pred"] = {run_block_vote<Vote::kAny>, Flow::kBarrier};
-  table["bar.red.and.pred"] = {run_block_vote<Vote::kAll>, Flow::kBarrier};
+  const auto add_barrier = [&](const char* name, Run run) {
+    table[name] = {.run = run, .flow = Flow::kBarrier, .orders_memory = true};
+  };
+  add_barrier("bar.sync", run_nothing);
+  add_barrier("bar.red.popc.u32", run_block_vote<Vote::kBallot>);
+  add_barrier("bar.red.or.pred", run_block_vote<Vote::kAny>);
+  add_barrier("bar.red.and.pred", run_block_vote<Vote::kAll>);
 }
 
 }  // namespace trainscope::ptx

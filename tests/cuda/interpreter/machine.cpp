@@ -33,6 +33,9 @@ void Machine::run(Module& module, std::string_view kernel, const Launch& launch)
   module_ = &module;
   kernel_ = &module.kernel(kernel);
   launch_ = &launch;
+  constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+  const bool is_limited = most_instructions_ < kAny - counters_.instructions;
+  last_instruction_ = is_limited ? counters_.instructions + most_instructions_ : kAny;
   if (launch.arguments.size() != kernel_->parameter_bytes) {
     throw Fault(kernel_->name + " takes " + std::to_string(kernel_->parameter_bytes) +
                 " bytes of arguments, not " + std::to_string(launch.arguments.size()));
@@ -121,8 +124,7 @@ void Machine::pass_barrier() {
     fail(*waiting, at, *barrier, "a barrier is not reached by every thread of the block");
   }
   ++counters_.barriers;
-  note_barrier(*barrier);
-  ++epoch_;
+  if (barrier->orders_memory) ++epoch_;
   for (Warp& warp : warps_) {
     if (warp.at_barrier() != 0) barrier->run(warp, *barrier, warp.at_barrier());
     warp.leave_barrier();

@@ -7,12 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "tests/cuda/interpreter/counters.h"
@@ -27,15 +27,6 @@ namespace trainscope::ptx {
 // source, block and thread.
 struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
-};
-
-// A line of a module's text.
-struct TextLine {
-  std::string module;
-  int number = 0;
-  std::string source;  // "norm.cu:12"
-
-  auto operator<=>(const TextLine&) const = default;
 };
 
 struct Size3 {
@@ -60,9 +51,8 @@ class Machine {
   // Races in shared memory, one text for each instruction that has some.
   const std::set<std::string>& races() const { return races_; }
   void forget_races() { races_.clear(); }
-  // Lines of the texts with barriers of blocks and warps, and waits for copies, that were passed
-  // since this was last asked for.
-  std::set<TextLine> take_barriers() { return std::exchange(barriers_, {}); }
+  // From now on a launch that takes more instructions of lanes than this ends with a fault.
+  void limit_launches(std::int64_t instructions) { most_instructions_ = instructions; }
 
   // Throws Fault.
   void run(Module& module, std::string_view kernel, const Launch& launch);
@@ -73,11 +63,7 @@ class Machine {
                  std::uint64_t address, Use use);
   // Counts such uses by the lanes of the mask.
   void count(const Access& access, const Lanes& addresses, unsigned mask, Use use);
-  void note_barrier(const Instruction& barrier) {
-    barriers_.insert({.module = module_->name(),
-                      .number = barrier.line,
-                      .source = module_->source_place(barrier)});
-  }
+  bool is_past_limit() const { return counters_.instructions > last_instruction_; }
   struct BlockVotes {
     std::uint64_t given = 0;
     std::uint64_t threads = 0;
@@ -98,12 +84,13 @@ class Machine {
   GlobalMemory memory_;
   Counters counters_;
   std::set<std::string> races_;
-  std::set<TextLine> barriers_;
+  std::int64_t most_instructions_ = std::numeric_limits<std::int64_t>::max();
 
   // Of the launch and the block that run.
   Module* module_ = nullptr;
   const Kernel* kernel_ = nullptr;
   const Launch* launch_ = nullptr;
+  std::int64_t last_instruction_ = 0;  // of the limit, as counters count
   Size3 block_;
   std::vector<Warp> warps_;
   SharedMemory shared_;

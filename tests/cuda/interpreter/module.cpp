@@ -100,8 +100,7 @@ void Module::find_entries() {
     const std::size_t open = rest.find('"');
     const std::size_t close = rest.rfind('"');
     if (open == close) continue;
-    const std::string_view path = rest.substr(open + 1, close - open - 1);
-    source_files_[number_of(rest)] = path.substr(path.rfind('/') + 1);
+    source_files_[number_of(rest)] = rest.substr(open + 1, close - open - 1);
   }
 }
 
@@ -134,7 +133,7 @@ std::vector<std::string_view> Module::kernel_names() const {
   return names;
 }
 
-const Kernel& Module::kernel(std::string_view name) {
+Kernel& Module::kernel(std::string_view name) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
     throw std::runtime_error(name_ + ": no kernel " + std::string(name));
@@ -142,7 +141,7 @@ const Kernel& Module::kernel(std::string_view name) {
   Entry& entry = found->second;
   if (entry.parsed == nullptr) {
     try {
-      entry.parsed = std::make_unique<const Kernel>(
+      entry.parsed = std::make_unique<Kernel>(
           parse_kernel({.name = name,
                         .parameters = {.text = entry.parameters, .line = entry.parameters_line},
                         .body = {.text = entry.body, .line = entry.body_line},
@@ -164,9 +163,15 @@ bool Module::holds(std::uint64_t address, std::size_t bytes) const {
 }
 
 std::string Module::source_place(const Instruction& instruction) const {
+  const std::string_view path = source_path(instruction);
+  if (path.empty()) return {};
+  return std::string(path.substr(path.rfind('/') + 1)) + ":" +
+         std::to_string(instruction.source_line);
+}
+
+std::string_view Module::source_path(const Instruction& instruction) const {
   const auto file = source_files_.find(instruction.source_file);
-  if (file == source_files_.end()) return {};
-  return file->second + ":" + std::to_string(instruction.source_line);
+  return file == source_files_.end() ? std::string_view() : file->second;
 }
 
 }  // namespace trainscope::ptx

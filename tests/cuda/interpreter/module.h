@@ -22,12 +22,14 @@ class Module {
   const std::string& text() const { return text_; }
   // As the text names them.
   std::vector<std::string_view> kernel_names() const;
-  // Throws for an unknown kernel, or where its text is not understood, with the line.
-  const Kernel& kernel(std::string_view name);
+  // Throws for an unknown kernel, or where its text is not understood, with the line. Its
+  // instructions may be changed while it does not run.
+  Kernel& kernel(std::string_view name);
   // Whether a constant of the module has these bytes.
   bool holds(std::uint64_t address, std::size_t bytes) const;
-  // "norm.cu:12" of an instruction; empty where the text does not say.
+  // "norm.cu:12" of an instruction, and the file's path; empty where the text does not say.
   std::string source_place(const Instruction& instruction) const;
+  std::string_view source_path(const Instruction& instruction) const;
 
  private:
   struct Entry {
@@ -35,7 +37,7 @@ class Module {
     std::string_view body;        // between the braces
     int parameters_line = 0;
     int body_line = 0;
-    std::unique_ptr<const Kernel> parsed;
+    std::unique_ptr<Kernel> parsed;
   };
 
   void find_entries();

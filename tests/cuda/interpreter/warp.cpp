@@ -42,6 +42,10 @@ void Warp::run() {
   while (const unsigned ready = live_ & ~at_barrier_ & ~meeting_) {
     int first = std::numeric_limits<int>::max();
     for_lanes(ready, [&](unsigned lane) { first = std::min(first, places_[lane]); });
+    if (machine_->is_past_limit()) {
+      const auto lane = static_cast<unsigned>(std::countr_zero(ready));
+      machine_->fail(*this, lane, instruction_of(lane), "the launch takes too many instructions");
+    }
     run_from(first);
   }
   if (meeting_ == 0) return;
@@ -122,10 +126,7 @@ void Warp::meet(int place, unsigned lanes) {
       machine_->fail(*this, lane, instruction, "a mask names lanes that have ended");
     }
     machine_->counters().instructions += std::popcount(mask);
-    if (instruction.orders_memory) {
-      machine_->note_barrier(instruction);
-      order_memory(mask);
-    }
+    if (instruction.orders_memory) order_memory(mask);
     instruction.run(*this, instruction, mask);
     move(mask, place + 1);
   }

@@ -2,6 +2,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -233,6 +234,31 @@ TEST_CASE_FIXTURE(Setting, "a capture that is not whole is refused") {
   CHECK(read(from, compute) == 3.0F);
 }
 
+// One function fails while it lives.
+class Refused {
+ public:
+  explicit Refused(const char* function) { ::setenv("TRAINSCOPE_SIMULATED_REFUSE", function, 1); }
+  ~Refused() { ::unsetenv("TRAINSCOPE_SIMULATED_REFUSE"); }
+  Refused(const Refused&) = delete;
+  Refused& operator=(const Refused&) = delete;
+};
+
+TEST_CASE_FIXTURE(Setting, "what the environment names fails, and nothing else") {
+  REQUIRE(copy(from, host.data(), compute) == cudaSuccess);
+  {
+    const Refused refused("cudaLaunchKernel");
+    CHECK(launch() == cudaErrorLaunchOutOfResources);
+    CHECK(cudaGetLastError() == cudaErrorLaunchOutOfResources);
+    CHECK(copy(to, from, compute) == cudaSuccess);
+  }
+  {
+    const Refused refused("cudaMemcpyAsync");
+    CHECK(copy(to, from, compute) == cudaErrorUnknown);
+    CHECK(launch() == cudaSuccess);
+  }
+  CHECK(read(to, compute) == 6.0F);
+}
+
 // D [2, 3] = A [2, 4] B [4, 3], column-major.
 struct SmallMatmul : Setting {
   SmallMatmul() {
@@ -286,6 +312,10 @@ TEST_CASE_FIXTURE(SmallMatmul, "cublasLt computes what its descriptors say") {
   REQUIRE(multiply(0) == CUBLAS_STATUS_SUCCESS);
   // 0 * 8 + 2 * 9 + 4 * 10 + 6 * 11.
   CHECK(read(to, compute) == 124.0F);
+  {
+    const Refused refused("cublasLtMatmul");
+    CHECK(multiply(0) == CUBLAS_STATUS_EXECUTION_FAILED);
+  }
   const cublasOperation_t transposed = CUBLAS_OP_T;
   REQUIRE(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
                                          sizeof transposed) == CUBLAS_STATUS_SUCCESS);

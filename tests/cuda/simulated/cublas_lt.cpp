@@ -305,6 +305,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               cublasLtMatrixLayout_t c, void* d_data, cublasLtMatrixLayout_t d,
                               const cublasLtMatmulAlgo_t* algo, void* workspace,
                               std::size_t workspace_bytes, cudaStream_t stream) {
+  if (runtime_refuses("cublasLtMatmul")) return CUBLAS_STATUS_EXECUTION_FAILED;
   Matmul matmul{.desc = of<Desc>(desc),
                 .a = of<Layout>(a),
                 .b = of<Layout>(b),

@@ -268,6 +268,7 @@ cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
 }
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void** arguments,
                              std::size_t shared_bytes, cudaStream_t stream) {
+  if (runtime_refuses("cudaLaunchKernel")) return told(cudaErrorLaunchOutOfResources);
   return told(launch(kernel, blocks, threads, arguments, shared_bytes, stream));
 }
 
@@ -282,6 +283,7 @@ cudaError_t cudaFree(void* block) { return told(release(MemoryKind::kDevice, blo
 cudaError_t cudaFreeHost(void* block) { return told(release(MemoryKind::kPinned, block)); }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
+  if (runtime_refuses("cudaMemcpyAsync")) return told(cudaErrorUnknown);
   return told(copy(to, from, bytes, stream));
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
@@ -311,7 +313,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (!is_stream(stream)) return told(cudaErrorInvalidResourceHandle);
-  ++runtime().counts.stream_waits;
+  if (++runtime().counts.stream_waits == runtime().dropped_wait) return cudaSuccess;
   return told(error_of(runtime().streams.wait(stream_of(stream), event_of(event).moment)));
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -385,6 +387,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream) {
+  if (runtime_refuses("cudaGraphLaunch")) return told(cudaErrorUnknown);
   if (!is_stream(stream)) return told(cudaErrorInvalidResourceHandle);
   ++runtime().counts.graph_launches;
   runtime().add_graph(stream, reinterpret_cast<ReadyGraph*>(ready)->graph);

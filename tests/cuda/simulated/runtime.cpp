@@ -44,7 +44,15 @@ void runtime_takes_clock(std::uint64_t (*now_ns)()) { running_clock() = {.now_ns
 
 bool runtime_is_idle() { return runtime().streams.are_idle(); }
 
-Runtime::Runtime() : seed(number_of("TRAINSCOPE_SIMULATED_SEED")), streams(seed) {}
+bool runtime_refuses(std::string_view function) {
+  const char* const refused = std::getenv("TRAINSCOPE_SIMULATED_REFUSE");
+  return refused != nullptr && function == refused;
+}
+
+Runtime::Runtime()
+    : seed(number_of("TRAINSCOPE_SIMULATED_SEED")),
+      dropped_wait(static_cast<std::int64_t>(number_of("TRAINSCOPE_SIMULATED_DROP_WAIT"))),
+      streams(seed) {}
 
 Runtime::~Runtime() {
   const char* path = std::getenv("TRAINSCOPE_SIMULATED_REPORT");
@@ -102,11 +110,12 @@ void Runtime::add(cudaStream_t handle, Work work, const WorkFacts& facts) {
 
 void Runtime::add_graph(cudaStream_t stream, std::shared_ptr<const Graph> graph) {
   const std::uint32_t correlation = call({.kind = CallKind::kGraph}, runtime_ns());
-  streams.add(*reinterpret_cast<Stream*>(stream), [this, correlation, graph = std::move(graph)] {
+  Work replay = [this, correlation, graph = std::move(graph)] {
     running_ = {.graph = graph->number, .correlation = correlation};
     streams.run(*graph, [this](std::size_t node) { running_.node = node; });
     running_ = {};
-  });
+  };
+  streams.add(*reinterpret_cast<Stream*>(stream), std::move(replay), "replay");
 }
 
 Runtime& runtime() {

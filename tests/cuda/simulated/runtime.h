@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "tests/cuda/simulated/memory.h"
 #include "tests/cuda/simulated/streams.h"
@@ -70,15 +71,21 @@ std::uint64_t runtime_ns();
 void runtime_takes_clock(std::uint64_t (*now_ns)());
 // Whether the device has done all that it was given.
 bool runtime_is_idle();
+// TRAINSCOPE_SIMULATED_REFUSE=NAME: this function fails, of cudaLaunchKernel, cudaMemcpyAsync,
+// cudaGraphLaunch and cublasLtMatmul. Whether it is the one.
+bool runtime_refuses(std::string_view function);
 
 // TRAINSCOPE_SIMULATED_SEED: 0, the default, runs all work as late as is allowed; another number
 // tells when and in which order. TRAINSCOPE_SIMULATED_REPORT: a file for the counts, as JSON, when
-// the process ends, and for whether somebody traces then.
+// the process ends, and for whether somebody traces then. TRAINSCOPE_SIMULATED_DROP_WAIT=N: the
+// N-th cudaStreamWaitEvent of the process, from 1 on, is lost. Also: TRAINSCOPE_SIMULATED_ORDER
+// (order_log.h).
 struct Runtime {
   Runtime();
   ~Runtime();
 
   const std::uint64_t seed;
+  const std::int64_t dropped_wait;  // 0: none
   Memory memory;
   Streams streams;
   Counts counts;

@@ -60,7 +60,8 @@ void Streams::destroy(Stream* stream) {
   std::erase_if(streams_, [&](const auto& each) { return each.get() == stream; });
 }
 
-void Streams::add(Stream& stream, Work work) {
+void Streams::add(Stream& stream, Work work, const char* what) {
+  log_.add(what, stream.number);
   if (stream.capture != nullptr) {
     Graph& graph = *stream.capture->graph;
     graph.nodes.push_back({.work = std::move(work), .after = stream.last_nodes});
@@ -74,6 +75,7 @@ void Streams::add(Stream& stream, Work work) {
 void Streams::record(Stream& stream, std::shared_ptr<Moment>& event) {
   event = std::make_shared<Moment>();
   event->stream = &stream;
+  log_.add("record", stream.number, event.get());
   if (stream.capture != nullptr) {
     event->capture = stream.capture;
     event->nodes = stream.last_nodes;
@@ -83,6 +85,7 @@ void Streams::record(Stream& stream, std::shared_ptr<Moment>& event) {
 }
 
 StreamError Streams::wait(Stream& stream, const std::shared_ptr<Moment>& event) {
+  log_.add("wait", stream.number, event.get());
   if (event == nullptr) return StreamError::kNone;  // never recorded: nothing to wait for
   if (event->capture == nullptr) {
     if (stream.capture != nullptr) {
@@ -105,7 +108,7 @@ StreamError Streams::wait(Stream& stream, const std::shared_ptr<Moment>& event) 
 
 void Streams::advance(Stream& stream) {
   const Stream::Item item = std::move(stream.queue_.front());
-  if (item.wait != nullptr) (void)finish(*item.wait);
+  if (item.wait != nullptr) run_until(*item.wait);
   stream.queue_.pop_front();
   if (item.work) item.work();
   if (item.record == nullptr) return;
@@ -130,14 +133,20 @@ StreamError Streams::drain(Stream& stream) {
     stream.capture->is_valid = false;
     return StreamError::kCapturing;
   }
+  log_.add("drain", stream.number);
   maybe_advance();
   while (!stream.queue_.empty()) advance(stream);
   return StreamError::kNone;
 }
 
+void Streams::run_until(const Moment& event) {
+  while (!event.done) advance(*event.stream);
+}
+
 StreamError Streams::finish(const Moment& event) {
   if (event.capture != nullptr) return StreamError::kCapturing;
-  while (!event.done) advance(*event.stream);
+  log_.add("finish", 0, &event);
+  run_until(event);
   return StreamError::kNone;
 }
 
@@ -146,6 +155,7 @@ StreamError Streams::begin_capture(Stream& stream) {
   stream.capture = std::make_shared<Capture>();
   stream.capture->origin = &stream;
   stream.capture->streams = {&stream};
+  log_.add("begin", stream.number);
   return StreamError::kNone;
 }
 
@@ -153,6 +163,7 @@ StreamError Streams::end_capture(Stream& stream, std::shared_ptr<Graph>* graph) 
   const std::shared_ptr<Capture> capture = stream.capture;
   if (capture == nullptr) return StreamError::kNotCapturing;
   if (capture->origin != &stream) return StreamError::kNotOrigin;
+  log_.add("end", stream.number);
   const bool all = all_lead_to(*capture->graph, stream.last_nodes);
   for (Stream* each : capture->streams) {
     each->capture = nullptr;

@@ -11,6 +11,8 @@
 #include <set>
 #include <vector>
 
+#include "tests/cuda/simulated/order_log.h"
+
 namespace trainscope::simulated {
 
 using Work = std::function<void()>;
@@ -80,8 +82,8 @@ class Streams {
   bool are_idle() const;
   void destroy(Stream* stream);
 
-  // Queues the work, or takes it into the stream's capture.
-  void add(Stream& stream, Work work);
+  // Queues the work, or takes it into the stream's capture; `what` the log calls it.
+  void add(Stream& stream, Work work, const char* what = "work");
   void record(Stream& stream, std::shared_ptr<Moment>& event);
   StreamError wait(Stream& stream, const std::shared_ptr<Moment>& event);
   // The host waits: work runs until there is no more, until the event is done.
@@ -96,12 +98,14 @@ class Streams {
  private:
   // The first item of the queue, and before it what it waits for.
   void advance(Stream& stream);
+  void run_until(const Moment& event);
   // What might have run by now has, with a seed.
   void maybe_advance();
   std::size_t random_below(std::size_t count);
 
   const std::uint64_t seed_;
   std::mt19937_64 random_;
+  OrderLog log_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::uint32_t numbers_ = 6;  // of streams: CUDA has some of its own before
 };
