@@ -5,9 +5,11 @@
     scripts/sass_gate.py --update FOLDER --nvdisasm FILE LIBRARY    writes FOLDER/sass.tsv anew (scripts/sass_gate.sh)
 
 LIBRARY is libtrainscope_cuda.so, as scripts/cubin.py reads it; FOLDER is tests/cuda/gates, which says what the
-gates are; FILE is NVIDIA's disassembler, which --check does without: a row names the machine code that it
-counts, by the first digits of its SHA-256, so that one whose kernel has changed is told. Exit code 0: nothing
-found; 1: something does not hold; 2: a file or the disassembler is not as it should be.
+gates are; FILE is NVIDIA's disassembler, which --check does without: it counts by the opcodes that --update found
+to give the disassembler's numbers. A row names the machine code that it is of, by the first digits of its
+SHA-256. nvcc makes other code of a long kernel from one compilation to the next: what differs from its row has
+to have the row's numbers still (differences_of). Exit code 0: nothing found; 1: something does not hold; 2: a
+file or the disassembler is not as it should be.
 """
 import argparse
 import hashlib
@@ -25,6 +27,13 @@ from kernel_report import (compilers_of, key, label, number_of, read_instruction
 # Of SASS, by the first part of its name and one that it has to have: LDG.E.128.CONSTANT.
 COUNTED = {"LDG.128": ("LDG", "128"), "STG.128": ("STG", "128"), "LDGSTS": ("LDGSTS", ""), "LDSM": ("LDSM", ""),
            "HMMA": ("HMMA", ""), "BAR": ("BAR", ""), "LDL": ("LDL", ""), "STL": ("STL", "")}
+# Of an instruction of 128 bits: the opcode is the lowest 12; 3 from the 73rd are the bytes of an access, 6 are 16.
+OPCODES = {"LDG": (0x381, 0x981), "STG": (0x386, 0x986), "LDGSTS": (0xFAE,), "LDSM": (0x83B,), "HMMA": (0x23C,),
+           "BAR": (0x31D, 0xB1D), "LDL": (0x383, 0x983), "STL": (0x387, 0x987), "NOP": (0x918,)}
+NAMES = {opcode: name for name, opcodes in OPCODES.items() for opcode in opcodes}
+ACCESS, ACCESS_128 = 73, 6
+EXACT = ("LDG.128", "STG.128", "LDGSTS", "LDSM", "HMMA", "BAR")  # what no compilation of one source changes
+LENGTHS_PART = 8  # instructions may be more or fewer by this part of a row's
 COLUMNS = ("arch", "folder", "kernel", "code", "instructions", *COUNTED)
 # What ptxas makes of the PTX instructions that scripts/cubin.py counts; of ONE_EACH it makes at least one each.
 OF_PTX = {"load128": "LDG.128", "store128": "STG.128", "mma": "HMMA", "ldmatrix": "LDSM", "cp_async": "LDGSTS"}
@@ -66,6 +75,15 @@ def numbers_of(listing):
                for column, (first, other) in COUNTED.items()}}
 
 
+def counts_of(code):
+    """A row's numbers of machine code, by its opcodes."""
+    words = [int.from_bytes(code[at:at + INSTRUCTION_BYTES], "little") for at in range(0, len(code), INSTRUCTION_BYTES)]
+    names = Counter((NAMES.get(word & 0xFFF), word >> ACCESS & 7 == ACCESS_128) for word in words)
+    return {"instructions": sum(count for (name, _), count in names.items() if name != "NOP"),
+            **{column: sum(count for (name, is_128), count in names.items()
+                           if name == first and (is_128 or not other)) for column, (first, other) in COUNTED.items()}}
+
+
 def output_of(command):
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -93,7 +111,12 @@ def disassembled(library, nvdisasm):
                 if listing.total() * INSTRUCTION_BYTES != len(kernel.code):
                     raise CubinError(f"{cubin[2]}: {len(kernel.code)} bytes of machine code of {kernel.name}, of which "
                                      f"{nvdisasm} shows {listing.total()} instructions of {INSTRUCTION_BYTES}")
-                numbers[code_of(kernel)] = numbers_of(listing)
+                shown, counted = numbers_of(listing), counts_of(kernel.code)
+                if shown != counted:
+                    column = next(column for column in shown if shown[column] != counted[column])
+                    raise CubinError(f"{cubin[2]}: {nvdisasm} shows {shown[column]} {column} of {kernel.name}, by "
+                                     f"OPCODES of scripts/sass_gate.py it has {counted[column]}")
+                numbers[code_of(kernel)] = shown
     return numbers
 
 
@@ -141,34 +164,48 @@ def other_table_findings(compilers, rows, folder):
         yield f"{label(*place)} is in {'sass.tsv' if place in places else 'kernels.tsv'} alone: {ANEW}"
 
 
-def row_findings(kernel, row, stack, least):
-    if row["LDL"] + row["STL"] and not any(allowed.holds_for(kernel) for allowed in stack):
-        yield f"{row['LDL']} LDL and {row['STL']} STL, without a reason in stack.tsv"
+def gate_findings(kernel, numbers, stack, least):
+    if numbers["LDL"] + numbers["STL"] and not any(allowed.holds_for(kernel) for allowed in stack):
+        yield f"{numbers['LDL']} LDL and {numbers['STL']} STL, without a reason in stack.tsv"
     for name in ONE_EACH:
-        if row[OF_PTX[name]] < kernel.counts[name]:
-            yield f"{row[OF_PTX[name]]} {OF_PTX[name]} of {kernel.counts[name]} {name}"
+        if numbers[OF_PTX[name]] < kernel.counts[name]:
+            yield f"{numbers[OF_PTX[name]]} {OF_PTX[name]} of {kernel.counts[name]} {name}"
     for meant in least:
         column = OF_PTX[meant.text]
-        if meant.holds_for(kernel) and row[column] < meant.number:
-            yield f"{row[column]} {column}, at least {meant.number} are meant by instructions.tsv"
+        if meant.holds_for(kernel) and numbers[column] < meant.number:
+            yield f"{numbers[column]} {column}, at least {meant.number} are meant by instructions.tsv"
+
+
+def differences_of(numbers, row):
+    """What tells that a row is of another kernel than the one with these numbers."""
+    differing = [name for name in EXACT if numbers[name] != row[name]]
+    if abs(numbers["instructions"] - row["instructions"]) * LENGTHS_PART > row["instructions"]:
+        differing.append("instructions")
+    return [f"{numbers[name]} {name} where sass.tsv has {row[name]}" for name in differing]
 
 
 def findings_of(kernels, folder):
-    path = folder / "sass.tsv"
+    """What breaks a gate; and how many kernels differ from their rows as compilations of one source do."""
+    path, findings, others = folder / "sass.tsv", [], 0
     rows, compilers = read_rows(path), compilers_of(path)
-    yield from other_table_findings(compilers, rows, folder)
+    findings += other_table_findings(compilers, rows, folder)
     stack, least = read_stack(folder), read_instructions(folder)
     compared = [kernel for kernel in kernels if compilers.get(kernel.arch) == kernel.compiler]
+    met, archs = set(), {kernel.arch for kernel in compared}
     for kernel in compared:
-        if place_of(kernel) not in rows:
-            yield f"{label(*key(kernel))}: its machine code is not that of sass.tsv: {ANEW}"
-            continue
-        for what in row_findings(kernel, rows[place_of(kernel)], stack, least):
-            yield f"{label(*key(kernel))}: {what}"
-    there, archs = {place_of(kernel) for kernel in compared}, {kernel.arch for kernel in compared}
-    for place in rows:
-        if place[0] in archs and place not in there:
-            yield f"{label(*place[:3])}: no kernel has the machine code {place[3]} of sass.tsv: {ANEW}"
+        numbers, row = counts_of(kernel.code), rows.get(place_of(kernel))
+        met.add(place_of(kernel))
+        if not row:
+            alike = {place: differences_of(numbers, rows[place]) for place in rows if place[:3] == key(kernel)}
+            nearest = min(alike, key=lambda place: len(alike[place]), default=None)
+            why = alike[nearest] if nearest else ["it has no row"]
+            findings += [f"{label(*key(kernel))}: {what}: {ANEW}" for what in why]
+            met |= {nearest}
+            others += not why
+        findings += [f"{label(*key(kernel))}: {what}" for what in gate_findings(kernel, numbers, stack, least)]
+    findings += [f"{label(*place[:3])}: no kernel has the machine code {place[3]} of sass.tsv: {ANEW}"
+                 for place in rows if place[0] in archs and place not in met]
+    return findings, others
 
 
 def main():
@@ -185,7 +222,10 @@ def main():
         kernels = kernels_of(words.library)
         path = (words.check or words.update) / "sass.tsv"
         if words.check:
-            return report(kernels, list(findings_of(kernels, words.check)), path)
+            findings, others = findings_of(kernels, words.check)
+            if others:
+                print(f"{others} kernels have other machine code than in sass.tsv, of the same counts")
+            return report(kernels, findings, path)
         print(f"{path}: {write_table(kernels, words.library, words.nvdisasm, path)} rows")
     except CubinError as error:
         print(error, file=sys.stderr)

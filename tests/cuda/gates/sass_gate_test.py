@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""scripts/sass_gate.py over libraries written by hand, whose machine code is its own listing: each gate is seen to hold
-and to break. What takes NVIDIA's disassembler's place here prints as that does."""
+"""scripts/sass_gate.py over libraries written by hand: each gate is seen to hold and to break. What takes NVIDIA's
+disassembler's place here prints as that does, by a number that each instruction of these libraries has."""
 import shutil
 import subprocess
 import sys
@@ -10,6 +10,13 @@ from pathlib import Path
 from synthetic_library import cubin, fatbin, image, library
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+# An instruction as it is printed: its opcode, and bits 73 to 75, which are 6 of an access of 16 bytes.
+ENCODED = {"LDG.E.128": (0x981, 6), "@P0 LDG.E.128": (0x981, 6), "LDG.E": (0x381, 4), "LDG.E.64": (0x981, 5),
+           "@!UP1 STG.E.128": (0x986, 6), "STG.E.128": (0x386, 6), "HMMA.16816.F32": (0x23C, 0),
+           "LDSM.16.M88.4": (0x83B, 6), "LDGSTS.E.128": (0xFAE, 6), "BAR.SYNC": (0xB1D, 0), "EXIT": (0x94D, 0),
+           "NOP": (0x918, 0), "LDL": (0x983, 4), "@P1 LDL.64": (0x983, 5), "LDL.64": (0x383, 5), "STL": (0x387, 4),
+           "FADD": (0x221, 0), "LDG.E.128.NEW": (0x982, 6)}
+TEXTS = list(ENCODED)
 SCALE, ADD = "norm scale_rows (sm_90a)", "norm add_rows (sm_90a)"
 DISASSEMBLER = f"""#!{sys.executable}
 import sys
@@ -25,7 +32,7 @@ for name, (_, code, _) in sections.items():
     if name.startswith(".text."):
         print(f'//---- {{name}} ----\\n\\t.section\\t{{name}},"ax",@progbits\\n        .align\\t\\t128\\n{{name}}:')
         for at in range(0, len(code), 16):
-            print(f"        /*{{at:04x}}*/                   {{bytes(code[at:at + 16]).rstrip(bytes(1)).decode()}} ;")
+            print(f"        /*{{at:04x}}*/                   {{{TEXTS!r}[code[at + 12]]}} ;")
 print('\\t.section\\t.debug_line,"",@progbits\\n        /*0000*/ .byte 0x01')
 """
 TENSOR_PTX = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {};\nldmatrix.sync.aligned.x4.m8n8.shared.b16 {};\n" \
@@ -36,7 +43,8 @@ PLAIN = (*WIDE, "LDG.E", "BAR.SYNC", "EXIT", "NOP", "NOP")
 
 
 def code(*instructions):
-    return b"".join(each.encode().ljust(16, b"\0") for each in instructions)
+    return b"".join((ENCODED[each][0] | ENCODED[each][1] << 73 | TEXTS.index(each) << 96).to_bytes(16, "little")
+                    for each in instructions)
 
 
 class Gates:
@@ -96,21 +104,34 @@ class Gates:
             assert row.startswith(f"sm_90a\tnorm\t{name}\t") and row.endswith("\t6\t2\t1\t0\t0\t0\t1\t0\t0"), row
 
     def check_code(self):
-        """A kernel whose machine code has changed needs a new row, no other one does."""
-        self.make(scale=(*PLAIN, "NOP"))
-        self.breaks(f"{SCALE}: its machine code is not that of sass.tsv: run scripts/sass_gate.sh")
-        self.breaks(f"{SCALE}: no kernel has the machine code ")
+        """A kernel whose counts have changed needs a new row, no other one does."""
+        self.make(scale=(*PLAIN, "BAR.SYNC", "FADD"))
+        self.breaks(f"{SCALE}: 2 BAR where sass.tsv has 1: run scripts/sass_gate.sh")
+        self.breaks(f"{SCALE}: 8 instructions where sass.tsv has 6: run scripts/sass_gate.sh")
         self.breaks("2 kernels, 2 findings")
         self.update("2 rows")
         self.holds()
+        # As another compilation of the same source makes it: in another order, up to an eighth more or fewer.
+        for add in ((*PLAIN, "BAR.SYNC", "FADD", "FADD"), ("FADD", "BAR.SYNC", *PLAIN), (*PLAIN, "BAR.SYNC")):
+            self.make(scale=add)
+            self.holds("1 kernels have other machine code than in sass.tsv, of the same counts\n2 kernels, 0 findings")
+        self.make(scale=(*PLAIN, "BAR.SYNC", "LDL"))
+        self.breaks(f"{SCALE}: 1 LDL and 0 STL, without a reason in stack.tsv")
         # Of one name, from another source of the folder.
         other = image(cubin("scale_rows", code=code(*PLAIN)))
-        self.make(other, scale=(*PLAIN, "NOP"))
-        self.breaks("3 kernels, 1 findings")
+        self.make(other, scale=(*PLAIN, "BAR.SYNC", "FADD"))
+        self.breaks("3 kernels, 2 findings")
         self.update("3 rows")
         self.holds()
         self.make(other)
         self.breaks("no kernel has the machine code ")
+        self.update("2 rows")
+        # A new kernel, and one that is no more.
+        self.make(image(cubin("new_rows", code=code(*PLAIN))))
+        self.breaks("norm new_rows (sm_90a): it has no row: run scripts/sass_gate.sh")
+        self.update("3 rows")
+        self.make()
+        self.breaks("norm new_rows (sm_90a): no kernel has the machine code ")
         self.update("2 rows")
 
     def check_gates(self):
@@ -162,6 +183,11 @@ class Gates:
     def check_bad_input(self):
         good = (self.folder / "sass.tsv").read_text(encoding="utf-8")
         row = good.splitlines()[-1]
+        # An opcode that the disassembler names otherwise, as that of a later architecture may be.
+        self.make(add=(*PLAIN, "LDG.E.128.NEW"))
+        shown = self.update("shows 3 LDG.128 of add_rows, by OPCODES of scripts/sass_gate.py it has 2", exits=2)
+        assert shown.count("\n") == 1, shown
+        self.make()
         for text, says in ((good + row + "\n", f"a second row for {SCALE}"),
                            (good + "sm_90a\n", "1 columns instead of 13"),
                            (good.replace("\t6\t", "\tsix\t"), "'six' is no number")):
