@@ -173,9 +173,9 @@ Outcome range_table(const profiler::RangeTimes& times, std::string_view by, std:
                         row.spans, row.is_call ? printable(row.name) : "(" + row.name + ")");
     shown_ns += row.ns;
   }
-  text +=
-      fmt::format("{:>12.6f}          in {} of {} rows; {:.6f} ms have no span\n", ms_of(shown_ns),
-                  shown, times.rows.size(), ms_of(times.range_ns - times.spans_ns));
+  text += fmt::format(
+      "{:>12.6f}          in {} of {} rows; {:.6f} ms are no call, copy or wait for data\n",
+      ms_of(shown_ns), shown, times.rows.size(), ms_of(times.range_ns - times.spans_ns));
   return {
       .facts = Json::object(
           {{"range_ns", times.range_ns}, {"spans_ns", times.spans_ns}, {"rows", std::move(rows)}}),

@@ -38,6 +38,14 @@ void RunListeners::results_end(const StepPlace& at) {
   for (const auto& each : listeners_) each->results_end(at);
 }
 
+void RunListeners::rank_wait_begin(const StepPlace& at) {
+  for (const auto& each : listeners_) each->rank_wait_begin(at);
+}
+
+void RunListeners::rank_wait_end(const StepPlace& at) {
+  for (const auto& each : listeners_) each->rank_wait_end(at);
+}
+
 void RunListeners::bad_loss(const StepPlace& at, const Batch& batch, double loss) {
   for (const auto& each : listeners_) each->bad_loss(at, batch, loss);
 }

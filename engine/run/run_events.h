@@ -107,6 +107,8 @@ class RunListeners final : public RunEvents {
   void inputs_end(const StepPlace& at) override;
   void results_begin(const StepPlace& at) override;
   void results_end(const StepPlace& at) override;
+  void rank_wait_begin(const StepPlace& at) override;
+  void rank_wait_end(const StepPlace& at) override;
   void bad_loss(const StepPlace& at, const Batch& batch, double loss) override;
   void session_opening() override;
   void session_begin(const SessionFacts& facts) override;

@@ -296,6 +296,10 @@ void RunProfiler::inputs_begin(const StepPlace& at) { begin(EventKind::kInputs, 
 void RunProfiler::inputs_end(const StepPlace& /*at*/) { end(); }
 void RunProfiler::results_begin(const StepPlace& at) { begin(EventKind::kResults, at.micro_batch); }
 void RunProfiler::results_end(const StepPlace& /*at*/) { end(); }
+void RunProfiler::rank_wait_begin(const StepPlace& at) {
+  begin(EventKind::kRankWait, at.micro_batch);
+}
+void RunProfiler::rank_wait_end(const StepPlace& /*at*/) { end(); }
 
 void RunProfiler::evaluation_begin(std::int64_t step) { begin(EventKind::kEvaluation, step); }
 void RunProfiler::evaluation_end(const EvaluationRecord& /*evaluation*/) { end(); }

@@ -43,6 +43,8 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   void inputs_end(const StepPlace& at) override;
   void results_begin(const StepPlace& at) override;
   void results_end(const StepPlace& at) override;
+  void rank_wait_begin(const StepPlace& at) override;
+  void rank_wait_end(const StepPlace& at) override;
   void evaluation_begin(std::int64_t step) override;
   void evaluation_end(const EvaluationRecord& evaluation) override;
   void evaluation_stopped(std::int64_t step) override;

@@ -31,10 +31,13 @@ class StepEvents {
   // micro-batch.
   virtual void inputs_begin(const StepPlace& /*at*/) {}
   virtual void inputs_end(const StepPlace& /*at*/) {}
-  // The loss and what else is told of a step is read, behind the last micro-batch exchanged between
-  // ranks, and behind the update added up.
+  // The loss and what else is told of a step is read, and behind the update added up.
   virtual void results_begin(const StepPlace& /*at*/) {}
   virtual void results_end(const StepPlace& /*at*/) {}
+  // Within the results of the last micro-batch: other ranks are waited for, and the results of all
+  // exchanged. Of a process that is alone neither is told.
+  virtual void rank_wait_begin(const StepPlace& /*at*/) {}
+  virtual void rank_wait_end(const StepPlace& /*at*/) {}
   // The loss of the micro-step that has just ended is no number: the step fails next.
   virtual void bad_loss(const StepPlace& /*at*/, const Batch& /*batch*/, double /*loss*/) {}
 };

@@ -103,12 +103,14 @@ std::size_t Trainer::report_of(std::int64_t micro_batch) const {
   return static_cast<std::size_t>(micro_batch) * (1 + terms_.size());
 }
 
-void Trainer::tell_ranks() {
+void Trainer::tell_ranks(const StepPlace& at, StepEvents& events) {
   if (ranks_ == nullptr) {
     reports_ = report_;
-  } else {
-    gather(*ranks_, report_, reports_);
+    return;
   }
+  events.rank_wait_begin(at);
+  gather(*ranks_, report_, reports_);
+  events.rank_wait_end(at);
 }
 
 void Trainer::check_ranks(std::int64_t step) const {
@@ -172,7 +174,7 @@ double Trainer::run_micro_step(const Batch& batch, const StepPlace& at, StepEven
   report_[report_of(micro_batches_)] += static_cast<double>(batch.examples);
   report_[report_of(micro_batches_) + 1] += static_cast<double>(batch.tokens);
   const bool is_last = at.micro_batch + 1 == micro_batches_;
-  if (is_last || !std::isfinite(numbers[0])) tell_ranks();
+  if (is_last || !std::isfinite(numbers[0])) tell_ranks(at, events);
   events.results_end(at);
   events.step_part_end(StepPart::kMicroStep, at);
   return numbers[0];

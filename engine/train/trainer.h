@@ -65,7 +65,7 @@ class Trainer {
   double run_micro_step(const Batch& batch, const StepPlace& at, StepEvents& events);
   // After the micro-steps.
   StepResult run_update(const StepPlace& at, StepEvents& events);
-  void tell_ranks();
+  void tell_ranks(const StepPlace& at, StepEvents& events);
   // Fails with kNumeric where the loss of a rank is no number.
   void check_ranks(std::int64_t step) const;
   std::span<const double> report_of_rank(int rank) const;

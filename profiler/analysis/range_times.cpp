@@ -11,7 +11,7 @@ namespace {
 
 bool is_copy_or_wait(EventKind kind) {
   return kind == EventKind::kBind || kind == EventKind::kInitial || kind == EventKind::kRead ||
-         kind == EventKind::kBatchWait;
+         kind == EventKind::kBatchWait || kind == EventKind::kRankWait;
 }
 
 }  // namespace

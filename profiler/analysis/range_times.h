@@ -25,7 +25,7 @@ struct RangeRow {
 struct RangeTimes {
   std::vector<RangeRow> rows = {};  // the longest first, those that take equally long by name
   std::int64_t range_ns = 0;  // without what lies between steps that were not profiled together
-  std::int64_t spans_ns = 0;  // of all rows; the rest of the range has no span
+  std::int64_t spans_ns = 0;  // of all rows; the rest is dispatch, join waits, or has no span
   bool is_of_device = false;  // calls ran on a device of its own
 
   double share(const RangeRow& row) const {

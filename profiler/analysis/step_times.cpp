@@ -154,6 +154,7 @@ std::optional<OtherTime> own_time(EventKind kind) {
     case EventKind::kResults:
       return OtherTime::kCopy;
     case EventKind::kSection:
+    case EventKind::kRankWait:
       return OtherTime::kJoinWait;
     default:
       return std::nullopt;

@@ -28,6 +28,7 @@ std::optional<ThreadUse> use_of(EventKind kind) {
       return ThreadUse::kStart;
     case EventKind::kJoin:
     case EventKind::kSection:
+    case EventKind::kRankWait:
       return ThreadUse::kJoin;
     case EventKind::kIdle:
       return ThreadUse::kIdle;

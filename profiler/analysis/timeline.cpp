@@ -26,6 +26,7 @@ int depth_of(EventKind kind) {
     case EventKind::kBind:
     case EventKind::kInitial:
     case EventKind::kRead:
+    case EventKind::kRankWait:
     case EventKind::kCall:
       return 3;
     default:

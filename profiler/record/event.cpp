@@ -45,6 +45,8 @@ std::string_view name_of(EventKind kind) {
       return "inputs";
     case EventKind::kResults:
       return "results";
+    case EventKind::kRankWait:
+      return "rank wait";
     case EventKind::kLoss:
       return "loss";
     case EventKind::kLearningRate:

@@ -30,10 +30,11 @@ enum class EventKind : std::uint16_t {
   kLibrary = 17,     // a library has the thread for loops of its own
   kProbe = 18,       // how fast the machine is; id: the step after it, or the last one
   kDeviceWork = 19,  // a kernel, copy or set of a device, within its call; id: the call
-  // Inputs are looked up and bound; id of this and the next: the micro-batch, or before and behind
-  // all of them 0 and their number.
+  // Inputs are looked up and bound; id of this and the next two: the micro-batch, or before and
+  // behind all of them 0 and their number.
   kInputs = 20,
-  kResults = 21,  // the loss and others are read, and of several ranks exchanged
+  kResults = 21,   // the loss and others are read
+  kRankWait = 22,  // other ranks are waited for, and the results of all exchanged
 
   kLoss = 256,  // id of this and all that follow up to kBranchMisses: the step
   kLearningRate = 257,

@@ -77,6 +77,9 @@ TEST_CASE("timeline_rows: what a device does is below its calls, in one row") {
   const TimelineData data = timeline_data(view);
   check_rows(data);
   CHECK(level_of(EventKind::kDeviceWork) == SpanLevel::kWork);
+  CHECK(level_of(EventKind::kInputs) == SpanLevel::kPart);
+  CHECK(level_of(EventKind::kResults) == SpanLevel::kPart);
+  CHECK(level_of(EventKind::kRankWait) == SpanLevel::kCall);
   const auto spans_of = [&](std::uint16_t thread, SpanLevel level) {
     std::size_t spans = 0;
     for (const TimelineRow& row : data.rows) {

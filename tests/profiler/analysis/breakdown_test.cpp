@@ -42,6 +42,17 @@ TEST_CASE("step times: each moment of a step is in one place") {
   CHECK(times.calls[3].sum() == 900);
 }
 
+TEST_CASE("step times: what is done for inputs and results is copying, ranks are waited for") {
+  const PlanRecord plan = small_plan();
+  const EventBytes bytes(events_of_a_rank());
+  const StepTimes times = step_times(bytes.view(), view_of(plan));
+  REQUIRE(times.steps.size() == 1);
+  using Others = std::array<std::int64_t, kOtherTimes>;
+  // copy, batch wait, join wait, dispatch, nothing recorded
+  CHECK(times.steps[0].other_ns == Others{20 + 30 + 30 + 90, 10, 300, 5 + 10 + 20 + 10, 55});
+  CHECK(times.calls[3].ns == StepNs{420});
+}
+
 TEST_CASE("breakdown: rows add up to the steps, whatever they are by") {
   const PlanRecord plan = small_plan();
   const EventBytes bytes(small_events());

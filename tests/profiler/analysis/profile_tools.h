@@ -113,4 +113,17 @@ inline std::vector<Event> small_events() {
   };
 }
 
+// One step of 1000 ns of a rank: inputs around a copy, a call, results around a wait for other
+// ranks, and those of the update.
+inline std::vector<Event> events_of_a_rank() {
+  using enum EventKind;
+  return {
+      span_of(kInputs, 0, 1000, 1020),  span_of(kBatchWait, 0, 1020, 1030),
+      span_of(kBind, 5, 1045, 1065),    span_of(kInputs, 0, 1040, 1070),
+      span_of(kCall, 3, 1080, 1500),    span_of(kRankWait, 0, 1540, 1840),
+      span_of(kResults, 0, 1520, 1850), span_of(kStepPart, 0, 1035, 1860),
+      span_of(kResults, 1, 1900, 1990), span_of(kStep, 1, 1000, 2000),
+  };
+}
+
 }  // namespace trainscope::profiler::test

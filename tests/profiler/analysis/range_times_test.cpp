@@ -32,6 +32,19 @@ TEST_CASE("range times: calls, copies and waits of the driving thread, the longe
   CHECK(times.rows[3].name == "bind");
 }
 
+TEST_CASE("range times: a wait for other ranks is a row, what surrounds copies is none") {
+  const PlanRecord plan = small_plan();
+  const EventBytes bytes(events_of_a_rank());
+  const RangeTimes times = range_times(bytes.view(), view_of(plan), 1000, 1640, GroupBy::kOp);
+  REQUIRE(times.rows.size() == 4);
+  CHECK(times.rows[0].name == "MatMul");
+  CHECK(times.rows[1].name == "rank wait");
+  CHECK(times.rows[1].ns == 100);
+  CHECK(times.rows[2].name == "bind");
+  CHECK(times.rows[3].name == "batch wait");
+  CHECK(times.range_ns - times.spans_ns == 640 - 420 - 100 - 20 - 10);
+}
+
 TEST_CASE("range times: a range may begin and end within spans, and be empty") {
   const RangeTimes times = small_range(1150, 1230, GroupBy::kNode);
   REQUIRE(times.rows.size() == 2);

@@ -46,6 +46,18 @@ TEST_CASE("thread times: of each thread all of the steps, each moment once") {
   CHECK(times.idle[0].ns == 500 + 15);
 }
 
+TEST_CASE("thread times: inputs, results and a wait for other ranks") {
+  const PlanRecord plan = small_plan();
+  const EventBytes bytes(events_of_a_rank());
+  const ThreadTime driver = thread_times(bytes.view(), view_of(plan)).threads[0];
+  CHECK(driver.of(ThreadUse::kWork) == 420);
+  CHECK(driver.of(ThreadUse::kCopy) == 20 + 30 + 30 + 90);
+  CHECK(driver.of(ThreadUse::kData) == 10);
+  CHECK(driver.of(ThreadUse::kJoin) == 300);
+  CHECK(driver.of(ThreadUse::kDispatch) == 5 + 10 + 20 + 10);
+  CHECK(driver.of(ThreadUse::kUnnamed) == 55);
+}
+
 // A stream of a device on which nodes of a graph run side by side has further threads, which nobody
 // knows of when the file begins.
 TEST_CASE("thread times: every thread that has a span is there") {

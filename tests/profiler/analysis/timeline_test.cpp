@@ -32,6 +32,24 @@ TEST_CASE("timeline: pieces are side by side, and calls have what the breakdown 
   for (const std::uint32_t call : {0U, 1U, 3U}) CHECK(by_call[call] == times.calls[call].sum());
 }
 
+TEST_CASE("timeline: inputs, results and a wait for other ranks are pieces of their own") {
+  const PlanRecord plan = small_plan();
+  const EventBytes bytes(events_of_a_rank());
+  std::map<EventKind, std::int64_t> ns;
+  for (const TimelinePiece& piece : timeline(bytes.view(), view_of(plan))) {
+    ns[piece.kind] += piece.ns();
+  }
+  using enum EventKind;
+  CHECK(ns == std::map<EventKind, std::int64_t>{{kStep, 55},
+                                                {kStepPart, 45},
+                                                {kBatchWait, 10},
+                                                {kBind, 20},
+                                                {kCall, 420},
+                                                {kInputs, 20 + 10},
+                                                {kResults, 20 + 10 + 90},
+                                                {kRankWait, 300}});
+}
+
 TEST_CASE("timeline: a path leads from the phase to the kernel; other time has a name") {
   const PlanRecord plan = small_plan();
   const PlanView view = view_of(plan);
