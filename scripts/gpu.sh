@@ -50,7 +50,7 @@ while [[ $# -gt 0 ]]; do
   esac
 done
 if [[ -z "$results" ]]; then
-  sed -n '4,21p' "$0" | sed 's/^# //' >&2
+  sed -n '4,${/^#/!q; s/^# //p}' "$0" >&2
   exit 2
 fi
 peer_device="${peer_device:-$device}"
@@ -204,6 +204,7 @@ peer() {
 
 # Compiles what peers_g1 and peers_g3 time, beside stages that time nothing.
 stage_warm() {
+  rm -f "$work/warm.pid" "$work/warm.out"
   [[ "$peer_device" == cpu ]] && { absent "warm" "only for a GPU"; return; }
   (
     for workload in g1 g3; do

@@ -36,9 +36,10 @@ def lines_of(path):
 def read_stages(work, stamp):
     stages = {}
     for done in sorted(work.glob("*.done"), key=lambda p: p.stat().st_mtime):
-        status, seconds, of = done.read_text(encoding="utf-8").split()
-        if of != stamp:
+        words = done.read_text(encoding="utf-8").split()
+        if len(words) != 3 or words[2] != stamp:  # of another commit, or as an older script wrote it
             continue
+        status, seconds, _ = words
         lines = done.with_suffix(".jsonl")
         stages[done.stem] = {"exit_code": int(status), "seconds": int(seconds),
                              "lines": list(lines_of(lines)) if lines.exists() else []}
@@ -217,8 +218,8 @@ def merged(files):
         its_stages = found.pop("stages")
         run = run or found
         for what in ("commit", "toy"):
-            if found[what] != run[what]:
-                refuse(f"{file} is of {what} {found[what]}, {files[0]} of {run[what]}")
+            if found.get(what) != run.get(what):
+                refuse(f"{file} is of {what} {found.get(what)}, {files[0]} of {run.get(what)}")
         if every(its_stages, "gpu"):
             gpus.add(gpu_of(its_stages))
         commands += [] if found["command"] in commands else [found["command"]]
