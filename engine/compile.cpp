@@ -39,6 +39,21 @@ void refuse_budget_alone(const CompileOptions& options) {
                         stops_before ? "--stop-after order" : "--disable recompute"));
 }
 
+void refuse_tf32_elsewhere(const Device& device) {
+  if (computes_tf32(device.kernels())) return;
+  throw Error(ErrorCode::kUsage, fmt::format("{} has no matmuls in TF32", device.facts().name))
+      .hint("--precision tf32 is for --device cuda");
+}
+
+// As all that is made with them takes them.
+CompileOptions checked(CompileOptions options) {
+  refuse_budget_alone(options);
+  options.lower.watch = options.watch;
+  options.lower.tf32 = options.lower.tf32 || options.training.precision == StepPrecision::kTf32;
+  if (options.lower.tf32) refuse_tf32_elsewhere(*device_of(options));
+  return options;
+}
+
 }  // namespace
 
 const OpTable& op_table() { return shared_ops(); }
@@ -74,9 +89,7 @@ Stages build_stages(const OnnxModel& model, const CompileOptions& options) {
 }
 
 std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& given) {
-  refuse_budget_alone(given);
-  CompileOptions options = given;
-  options.lower.watch = given.watch;
+  const CompileOptions options = checked(given);
   auto compiled = std::make_unique<Compiled>();
   compiled->stages = build_stages(model, options);
   options.watch.report({.work = "placement"});
@@ -88,9 +101,7 @@ std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& 
 
 std::unique_ptr<Compiled> replan(const Compiled& plain, const CompileOptions& given) {
   CHECK_INVARIANT(!plain.recompute && plain.program.sections.empty());
-  refuse_budget_alone(given);
-  CompileOptions options = given;
-  options.lower.watch = given.watch;
+  CompileOptions options = checked(given);
   options.order = OpOrder::kGiven;  // that of `plain`
   auto compiled = std::make_unique<Compiled>(plain);
   run_program_stages(*compiled, options);

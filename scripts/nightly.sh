@@ -1,16 +1,16 @@
 #!/bin/bash
 # The checks too slow for ./test.sh: every test under asan and tsan, the window on 2,000 damaged runs, clang-tidy, g++ on
 # each source and header alone, 500 killed runs, attacks by 5,088 mutants of models, 800 damaged runs and 300 data files, all mutants
-# of the CUDA back end, 10^8 runs of the fuzzers.
+# of the CUDA back end and all races of its kernels, 10^8 runs of the fuzzers.
 # Usage: scripts/nightly.sh RESULT_FOLDER [CHECK...]
-#   checks: asan tsan window tidy sources kills attack mutants fuzz; none: all
-# Writes RESULT_FOLDER/DATE.md, a log for each check, DATE-window.md, DATE-attacks.md, DATE-mutants.md, and the input of a
-# fuzzer's crash.
+#   checks: asan tsan window tidy sources kills attack mutants races fuzz; none: all
+# Writes RESULT_FOLDER/DATE.md, a log for each check, DATE-window.md, DATE-attacks.md, DATE-mutants.md, DATE-races.md, and the
+# input of a fuzzer's crash.
 # FUZZ_RUNS: runs of each of the two fuzzers (50000000), which run side by side; a fiftieth more of
 # them under sanitizers. ATTACK_SEED: of the attacks (1).
 set -uo pipefail
 if [[ $# -lt 1 ]]; then
-  echo "usage: scripts/nightly.sh RESULT_FOLDER [asan|tsan|window|tidy|sources|kills|attack|mutants|fuzz]..." >&2
+  echo "usage: scripts/nightly.sh RESULT_FOLDER [asan|tsan|window|tidy|sources|kills|attack|mutants|races|fuzz]..." >&2
   exit 2
 fi
 mkdir -p "$1" || exit 1
@@ -21,7 +21,7 @@ report="$results/$date.md"
 jobs="$(nproc)"
 verdict=0
 checks=("${@:2}")
-[[ ${#checks[@]} -gt 0 ]] || checks=(asan tsan window tidy sources kills attack mutants fuzz)
+[[ ${#checks[@]} -gt 0 ]] || checks=(asan tsan window tidy sources kills attack mutants races fuzz)
 
 # With the checks that take a third of the time of all sources, which preset asan leaves out.
 # Called by name below.
@@ -105,6 +105,16 @@ mutants() {
   local code=0
   cmake --preset release && cmake --build --preset release -j "$jobs" --target cuda_mutation_gate || return 1
   tests/cuda/gates/mutants.py build/release --out "$results/$date-mutants.md" || code=$?
+  [[ $code -eq 0 || $code -eq 77 ]]
+}
+# Every CUDA kernel on every example, in nine orders of threads and blocks. Without c++filt (77) kernels have no names,
+# which the last line says.
+# shellcheck disable=SC2317
+races() {
+  local code=0
+  cmake --preset release && cmake --build --preset release -j "$jobs" --target cuda_races || return 1
+  tests/cuda/races/races.py build/release/bin/cuda_races --whole --jobs "$jobs" \
+    --out "$results/$date-races.md" || code=$?
   [[ $code -eq 0 || $code -eq 77 ]]
 }
 # One fuzzer: preset, name, runs, then arguments of libFuzzer. Prints what it did in a line. New

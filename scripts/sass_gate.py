@@ -190,10 +190,15 @@ def findings_of(kernels, folder):
     rows, compilers = read_rows(path), compilers_of(path)
     findings += other_table_findings(compilers, rows, folder)
     stack, least = read_stack(folder), read_instructions(folder)
-    compared = [kernel for kernel in kernels if compilers.get(kernel.arch) == kernel.compiler]
-    met, archs = set(), {kernel.arch for kernel in compared}
-    for kernel in compared:
+    met, archs = set(), set()
+    for kernel in kernels:
+        if kernel.arch not in compilers:
+            continue
         numbers, row = counts_of(kernel.code), rows.get(place_of(kernel))
+        findings += [f"{label(*key(kernel))}: {what}" for what in gate_findings(kernel, numbers, stack, least)]
+        if compilers[kernel.arch] != kernel.compiler:
+            continue
+        archs.add(kernel.arch)
         met.add(place_of(kernel))
         if not row:
             alike = {place: differences_of(numbers, rows[place]) for place in rows if place[:3] == key(kernel)}
@@ -202,7 +207,6 @@ def findings_of(kernels, folder):
             findings += [f"{label(*key(kernel))}: {what}: {ANEW}" for what in why]
             met |= {nearest}
             others += not why
-        findings += [f"{label(*key(kernel))}: {what}" for what in gate_findings(kernel, numbers, stack, least)]
     findings += [f"{label(*place[:3])}: no kernel has the machine code {place[3]} of sass.tsv: {ANEW}"
                  for place in rows if place[0] in archs and place not in met]
     return findings, others

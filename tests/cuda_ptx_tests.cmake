@@ -12,7 +12,7 @@ target_include_directories(cuda_interpreter PRIVATE "${PROJECT_SOURCE_DIR}")
 target_compile_definitions(cuda_interpreter PRIVATE TRAINSCOPE_EMULATE)
 trainscope_precompile(cuda_interpreter OWNER trainscope_precompiled_library)
 trainscope_test(cuda/ptx DEPS engine LIBS trainscope_kernels_cuda_emulator cuda_interpreter
-                SUPPORT graph_text.cpp op_case.cpp op_examples.cpp)
+                SUPPORT copying_device.cpp graph_text.cpp op_case.cpp op_examples.cpp)
 set_property(TEST cuda_ptx APPEND PROPERTY LABELS cuda)
 # <folder>/<name>.ptx for each unit of the sources, which is compiled with these options too.
 function(trainscope_ptx folder options)

@@ -74,6 +74,20 @@ trainscope_test(cuda/runtime LIBS simulated_cudart simulated_cublas_lt)
 set_target_properties(cuda_runtime_test PROPERTIES ENABLE_EXPORTS ON)  # its kernels
 set_property(TEST cuda_runtime APPEND PROPERTY LABELS cuda)
 
+# Choices of cuBLASLt's algorithms.
+add_library(trainscope_kernels_cuda_gemm STATIC
+  "${PROJECT_SOURCE_DIR}/kernels/cuda/gemm/cublas_lt.cpp" "${PROJECT_SOURCE_DIR}/kernels/cuda/gemm/lt_choices.cpp"
+  "${PROJECT_SOURCE_DIR}/kernels/cuda/gemm/lt_timing.cpp")
+trainscope_warnings(trainscope_kernels_cuda_gemm)
+target_include_directories(trainscope_kernels_cuda_gemm PUBLIC "${PROJECT_SOURCE_DIR}")
+target_include_directories(trainscope_kernels_cuda_gemm SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(trainscope_kernels_cuda_gemm PUBLIC trainscope_kernels_api simulated_cudart ${CMAKE_DL_LIBS})
+set_target_properties(trainscope_kernels_cuda_gemm PROPERTIES TRAINSCOPE_HEADER_NAMES "" TRAINSCOPE_LEAF OFF
+                                                              TRAINSCOPE_DEPS trainscope_kernels_api)
+trainscope_test(kernels/cuda/gemm FOLDER cuda/gemm LIBS trainscope_kernels_cuda_gemm)
+set_target_properties(kernels_cuda_gemm_test PROPERTIES ENABLE_EXPORTS ON)  # its kernels
+set_property(TEST kernels_cuda_gemm APPEND PROPERTY LABELS cuda)
+
 # Graphs of cuDNN: run by the simulated library, and in a process of its own (long) planned by NVIDIA's
 # for GPUs that are only described.
 if(TRAINSCOPE_CUDNN_INCLUDE)
@@ -103,12 +117,14 @@ endif()
 
 add_test(NAME device.self_test.simulated COMMAND simulated_device_self_test --device cuda)
 set_tests_properties(device.self_test.simulated PROPERTIES LABELS "fast;cuda" TIMEOUT 1800)
-foreach(case IN ITEMS verified trained ordered waits chosen low_precision refused interpreted zoo recomputed offloaded
+foreach(case IN ITEMS verified trained ordered waits chosen low_precision tf32 timed refused interpreted zoo recomputed offloaded
                       overflowed ranks)
   trainscope_python_test(kernels_cuda.simulated.${case} cuda/runtime/training_test.py
                          "${PROJECT_BINARY_DIR}" ${case})
   set_property(TEST kernels_cuda.simulated.${case} APPEND PROPERTY LABELS cuda)
 endforeach()
+trainscope_python_test(kernels_cuda.simulated.launches cuda/runtime/launches_test.py "${PROJECT_BINARY_DIR}")
+set_property(TEST kernels_cuda.simulated.launches APPEND PROPERTY LABELS cuda)
 trainscope_python_test(kernels_cuda.simulated.gpu_script cuda/runtime/gpu_script_test.py
                        "${PROJECT_BINARY_DIR}" "${CMAKE_CUDA_COMPILER}")
 set_property(TEST kernels_cuda.simulated.gpu_script APPEND PROPERTY LABELS cuda)

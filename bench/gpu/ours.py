@@ -4,7 +4,7 @@
     ours.py STAGE --programs FOLDER [--device cuda|cpu] [--toy] [--models FOLDER] [--files FOLDER]
 
 Stages: self_test  every example of every op that the device has a kernel for, against the CPU in f64
-        verify     each model of the folder against PyTorch's numbers, in f32, bf16 and fp16
+        verify     each model of the folder against PyTorch's numbers, in f32, bf16 and fp16, on a GPU in TF32, too
         train      the same training twice, and on the CPU: bits, losses, bytes predicted and used
         ours       step times of g1 and g2, which peers.py times too, and of the standard workloads;
                    where a step's time goes
@@ -32,6 +32,8 @@ HEAD_WIDTHS = (64, 100, 128)
 NODES_SHOWN = 20
 # Formats of `trainscope export` that other tools read, and how their files' names end.
 EXPORTS = (("chrome", "json.gz"), ("speedscope", "json.gz"), ("pprof", "pb.gz"))
+PRECISIONS_OF_CPU = ("f32", "bf16", "fp16")
+PRECISIONS = ("f32", "tf32", "bf16", "fp16")
 
 
 def self_test(programs):
@@ -57,7 +59,7 @@ def verify(programs):
     if not folders:
         tell("absent", what="verify", why=f"no model in {programs.args.models}")
     for folder in folders[:1] if programs.args.toy else folders:
-        for precision in ("f32", "bf16", "fp16"):
+        for precision in PRECISIONS if programs.args.device != "cpu" else PRECISIONS_OF_CPU:
             result = programs.trainscope("verify", folder, "--device", programs.args.device,
                                          "--precision", precision)
             if result is None:

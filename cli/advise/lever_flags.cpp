@@ -9,22 +9,6 @@
 #include <string_view>
 
 namespace trainscope {
-namespace {
-
-std::string precision_text(StepPrecision precision) {
-  switch (precision) {
-    case StepPrecision::kF32:
-      return "f32";
-    case StepPrecision::kBF16:
-      return "bf16";
-    case StepPrecision::kF16:
-      return "fp16";
-  }
-  return "";
-}
-
-}  // namespace
-
 std::vector<GivenFlag> flags_of(const StepChange& change, const Settings& settings) {
   std::vector<GivenFlag> flags;
   const auto add = [&flags](std::string_view name, std::string text) {
@@ -47,7 +31,7 @@ std::vector<GivenFlag> flags_of(const StepChange& change, const Settings& settin
   const bool is_limited = change.budget_bytes || change.max_overhead;
   if (is_limited && settings.given("recompute")) add("recompute", "auto");
   add_switch("offload", change.offload);
-  if (change.precision) add("precision", precision_text(*change.precision));
+  if (change.precision) add("precision", std::string(name_of(*change.precision)));
   add_number("threads", change.threads);
   return flags;
 }

@@ -53,9 +53,10 @@ constexpr Flag kGraphFlags[] = {
      .help = "Train exactly the initializers that the file names, one a line"},
     {.name = "precision",
      .type = FlagType::kChoice,
-     .value = "f32|bf16|fp16",
+     .value = "f32|tf32|bf16|fp16",
      .fallback = "f32",
-     .help = "What activations are stored and matmuls computed in; parameters stay f32"},
+     .help = "What activations are stored and matmuls computed in; parameters stay f32. tf32: f32 "
+             "whose matmuls round their factors to TF32, with --device cuda"},
     {.name = "straight-through",
      .type = FlagType::kSwitch,
      .help =
@@ -110,8 +111,10 @@ KernelChoice kernel_choice(const Settings& settings) {
 }
 
 StepPrecision step_precision(std::string_view text) {
-  if (text == "bf16") return StepPrecision::kBF16;
-  return text == "f32" ? StepPrecision::kF32 : StepPrecision::kF16;
+  for (const StepPrecision precision : kStepPrecisions) {
+    if (name_of(precision) == text) return precision;
+  }
+  return StepPrecision::kF16;
 }
 
 std::vector<std::string> disabled_passes(const Settings& settings) {

@@ -45,7 +45,7 @@ std::vector<std::string> disabled_passes(const Settings& settings);
 // Of a verb that has determinism_flags().
 SameBits same_bits(const Settings& settings);
 KernelChoice kernel_choice(const Settings& settings);
-// "f32", "bf16" or, for both, "fp16" and "f16".
+// "f32", "tf32", "bf16" or, for both, "fp16" and "f16".
 StepPrecision step_precision(std::string_view text);
 // Of a verb that has recompute_flags().
 OpOrder op_order(const Settings& settings);

@@ -101,6 +101,8 @@ std::optional<HostLink> world_link(const Settings& settings) {
 
 MatmulPrecision matmul_precision(const Settings& settings) {
   const StepPrecision step = step_precision(settings.text("precision"));
+  require(step != StepPrecision::kTf32, ErrorCode::kUsage,
+          "--precision tf32 is for a device of this machine; with --target it is --tf32");
   require(step == StepPrecision::kF32 || !settings.on("tf32"), ErrorCode::kUsage,
           "--tf32 is for matmuls of f32, --precision is {}", name_of(step));
   if (step == StepPrecision::kBF16) return MatmulPrecision::kBf16;

@@ -19,6 +19,12 @@ Json facts_of(const TrainingResult& result) {
                             {"training_ms", result.training_ms},
                             {"predicted_bytes", result.predicted_bytes},
                             {"used_bytes", result.used_bytes}});
+  if (const DeviceMemory& memory = result.device_memory; memory.total > 0) {
+    json.set("device_memory", Json::object({{"total_bytes", memory.total},
+                                            {"allocated_bytes", memory.allocated},
+                                            {"driver_bytes", memory.driver},
+                                            {"library_bytes", memory.libraries}}));
+  }
   if (result.beyond_plan.trips > 0) {
     json.set("second_arena_bytes", result.beyond_plan.bytes);
     json.set("most_trips", result.beyond_plan.trips);
@@ -67,6 +73,12 @@ std::string text_of(const TrainingResult& result) {
   }
   text += fmt::format("memory      arena of {} bytes predicted, {} bytes used\n",
                       result.predicted_bytes, result.used_bytes);
+  if (const DeviceMemory& memory = result.device_memory; memory.total > 0) {
+    text += fmt::format(
+        "            {} of {} bytes of the device allocated; {} bytes had its driver and other "
+        "processes before, {} libraries since\n",
+        memory.allocated, memory.total, memory.driver, memory.libraries);
+  }
   if (result.beyond_plan.trips > 0) {
     text += fmt::format(
         "            {} bytes in a second arena: a loop had {} trips, more than the plan has room "

@@ -44,9 +44,10 @@ constexpr Flag kBenchFlags[] = {
      .maximum = 1 << 24},
     {.name = "dtype",
      .type = FlagType::kChoice,
-     .value = "f32|bf16|f16",
+     .value = "f32|tf32|bf16|f16",
      .fallback = "f32",
-     .help = "What activations are stored and matmuls computed in; parameters stay f32"},
+     .help = "What activations are stored and matmuls computed in; parameters stay f32. tf32: f32 "
+             "whose matmuls round their factors to TF32, with --device cuda"},
     {.name = "disable", .type = FlagType::kTexts, .value = "PASS", .help = "Leave out a pass"},
     {.name = "op-times",
      .value = "TIMES.csv",

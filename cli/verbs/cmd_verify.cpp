@@ -15,9 +15,10 @@ namespace {
 constexpr Flag kVerifyFlags[] = {
     {.name = "precision",
      .type = FlagType::kChoice,
-     .value = "f32|bf16|fp16",
+     .value = "f32|tf32|bf16|fp16",
      .fallback = "f32",
-     .help = "bf16, fp16: loss and gradients in mixed precision, by wider limits"},
+     .help = "bf16, fp16: loss and gradients in mixed precision, tf32: with matmuls in TF32; by "
+             "wider limits"},
     {.name = "failed-only", .type = FlagType::kSwitch, .help = "Only rows over their limit"},
 };
 

@@ -20,6 +20,8 @@ std::string_view name_of(StepPrecision precision) {
   switch (precision) {
     case StepPrecision::kF32:
       return "f32";
+    case StepPrecision::kTf32:
+      return "tf32";
     case StepPrecision::kBF16:
       return "bf16";
     case StepPrecision::kF16:
@@ -259,7 +261,7 @@ bool has_low_values(const Graph& graph, DType low) {
 
 bool run_precision(Graph& graph, PassContext& context) {
   const StepPrecision wanted = context.options.precision;
-  if (wanted == StepPrecision::kF32) return false;
+  if (wanted == StepPrecision::kF32 || wanted == StepPrecision::kTf32) return false;
   const DType low = wanted == StepPrecision::kBF16 ? DType::kBF16 : DType::kF16;
   if (context.has_gradients(graph) || has_low_values(graph, low)) return false;
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);

@@ -144,11 +144,12 @@ enum class GraphMode : std::uint8_t {
 };
 
 // What mixed precision stores activations and computes matmuls in; kF32: there is none.
-// Parameters, their gradients, statistics and losses stay f32.
-enum class StepPrecision : std::uint8_t { kF32, kBF16, kF16 };
-inline constexpr StepPrecision kStepPrecisions[] = {StepPrecision::kF32, StepPrecision::kBF16,
-                                                    StepPrecision::kF16};
-std::string_view name_of(StepPrecision precision);  // "f32", "bf16", "fp16"
+// Parameters, their gradients, statistics and losses stay f32. kTf32: all values are f32's, and
+// matmuls round their factors to TF32, on devices that have such kernels.
+enum class StepPrecision : std::uint8_t { kF32, kTf32, kBF16, kF16 };
+inline constexpr StepPrecision kStepPrecisions[] = {StepPrecision::kF32, StepPrecision::kTf32,
+                                                    StepPrecision::kBF16, StepPrecision::kF16};
+std::string_view name_of(StepPrecision precision);  // "f32", "tf32", "bf16", "fp16"
 
 struct TrainingOptions {
   GraphMode mode = GraphMode::kTrain;

@@ -7,6 +7,7 @@
 
 #include "engine/core/text.h"
 #include "engine/plan/kernel_call.h"
+#include "kernels/api/tf32.h"
 
 namespace trainscope {
 namespace {
@@ -15,6 +16,17 @@ std::vector<const Kernel*> in_order(const KernelTable& kernels, std::string_view
                                     KernelChoice choice) {
   std::vector<const Kernel*> found = kernels.find(op, dtype);
   if (choice == KernelChoice::kReference) std::ranges::reverse(found);
+  return found;
+}
+
+// Before the others those of the form in TF32, where that is asked for.
+std::vector<const Kernel*> asked_in_order(const KernelTable& kernels,
+                                          const KernelRequest& request) {
+  std::vector<const Kernel*> found = in_order(kernels, request.op, request.dtype, request.choice);
+  const std::string_view form = request.tf32 ? tf32_form(request.op) : std::string_view{};
+  if (form.empty()) return found;
+  const std::vector<const Kernel*> first = in_order(kernels, form, request.dtype, request.choice);
+  found.insert(found.begin(), first.begin(), first.end());
   return found;
 }
 
@@ -46,7 +58,7 @@ std::vector<const Kernel*> kernels_for(const KernelTable& kernels, std::string_v
 
 KernelChoiceResult choose_kernel(const KernelTable& kernels, const KernelRequest& request) {
   KernelChoiceResult result;
-  for (const Kernel* kernel : in_order(kernels, request.op, request.dtype, request.choice)) {
+  for (const Kernel* kernel : asked_in_order(kernels, request)) {
     Support support = is_allowed(*kernel, request.choice, request.same_bits);
     const bool behind = result.kernel != nullptr;
     if (support) support = behind ? Support{kLaterInList} : supports(*kernel, request.args);
@@ -58,6 +70,12 @@ KernelChoiceResult choose_kernel(const KernelTable& kernels, const KernelRequest
     list.push_back({.kernel = kernel->name, .why = support.why_not});
   }
   return result;
+}
+
+bool computes_tf32(const KernelTable& kernels) {
+  return std::ranges::any_of(kTf32Forms, [&kernels](const Tf32Form& each) {
+    return !kernels.find(each.form, DType::kF32).empty();
+  });
 }
 
 std::string refusals_text(const std::vector<KernelRefusal>& refused) {

@@ -28,6 +28,8 @@ struct KernelRequest {
   PrepareArgs args;
   KernelChoice choice = KernelChoice::kFastest;
   SameBits same_bits = SameBits::kSameThreads;
+  // Kernels of the op's form in TF32 (kernels/api/tf32.h) come before its own.
+  bool tf32 = false;
 };
 
 // A kernel that is not used. Both texts live as long as the table.
@@ -48,6 +50,9 @@ struct KernelChoiceResult {
 };
 
 KernelChoiceResult choose_kernel(const KernelTable& kernels, const KernelRequest& request);
+
+// Whether there is a kernel of a form in TF32.
+bool computes_tf32(const KernelTable& kernels);
 
 // "matmul.own: no AVX512_BF16 on this processor; ...".
 std::string refusals_text(const std::vector<KernelRefusal>& refused);

@@ -16,6 +16,7 @@ struct LowerOptions {
   int threads = 1;
   KernelChoice kernels = KernelChoice::kFastest;
   SameBits same_bits = SameBits::kSameThreads;
+  bool tf32 = false;  // matmuls of f32 round their factors to TF32, where the device has that
   // Outputs take over the bytes of dying inputs; parts lie inside the whole.
   bool in_place = true;
   bool external_parameters = false;  // parameters and states live in another program's arena

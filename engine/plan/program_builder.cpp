@@ -177,7 +177,8 @@ bool ProgramBuilder::prepare(const Node& node, Launch& launch) const {
                                                  .dtype = dtype_of(program_.graph, node),
                                                  .args = prepare_args,
                                                  .choice = options_.kernels,
-                                                 .same_bits = options_.same_bits});
+                                                 .same_bits = options_.same_bits,
+                                                 .tf32 = options_.tf32});
   launch.kernel = choice.kernel;
   launch.others = std::move(choice.others);
   if (launch.kernel == nullptr) return false;

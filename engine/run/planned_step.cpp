@@ -62,6 +62,7 @@ CompileOptions recorded_options(const RunManifest& manifest) {
   options.lower.threads = static_cast<int>(threads);
   options.lower.kernels = kernel_choice_of(recorded.get_or("kernels", "fastest"));
   options.lower.same_bits = same_bits_of(recorded.get_or("deterministic", "threads"));
+  options.lower.tf32 = recorded.get_or("precision", "f32") == name_of(StepPrecision::kTf32);
   options.order = op_order_of(recorded.get_or("op-order", "memory"));
   if (has_batch_tiles(recorded)) options.batch_tiles = BatchTileOptions{};
   options.costs = recorded.get_or("costs", "");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -18,6 +19,7 @@
 #include "engine/machine/machine_file.h"
 #include "engine/plugin/plugin.h"
 #include "engine/run/resume.h"
+#include "kernels/api/environment.h"
 
 namespace trainscope {
 namespace {
@@ -128,6 +130,11 @@ Json about_settings(const TrainRequest& request) {
                              {"deterministic", strict ? "strict" : "threads"},
                              {"isa", cpu_isa()}});
   if (!strict) about.set("threads", request.compile.lower.threads);
+  // Choices by time are kept there: without them others may be made.
+  const char* choices = std::getenv(kMatmulChoicesVariable);
+  const DeviceHandle& device = request.compile.device;
+  const bool on_cpu = !device || device->facts().name == cpu_device()->facts().name;
+  if (choices != nullptr && !on_cpu) about.set("matmul_choices", choices);
   return about;
 }
 

@@ -66,6 +66,12 @@ void log_class_names(const Json& data, Logger& log) {
   log.info("classes: {}", text);
 }
 
+// What a device cannot tell is no reason to lose a result: zeros.
+DeviceMemory memory_of(Device& device) {
+  DeviceMemory memory;
+  return device.memory(&memory).done() ? memory : DeviceMemory();
+}
+
 profiler::TraceHeader trace_header(const TrainRequest& request, const Device& device) {
   Json more = Json::object({{"device", std::string(device.facts().name)},
                             {"threads", request.compile.lower.threads},
@@ -375,6 +381,7 @@ TrainingResult TrainingRun::result() const {
           .training_ms = training_ms_,
           .predicted_bytes = program().arena().bytes,
           .used_bytes = session_->shared_executor()->used_bytes(),
+          .device_memory = memory_of(*program().device),
           .beyond_plan = session_->shared_executor()->beyond_plan(),
           .model = has_result() && records_ ? records_->folder() / kTrainedModelFile : fs::path(),
           .first = first_,

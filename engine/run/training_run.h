@@ -15,6 +15,7 @@
 #include "engine/run/run_records.h"
 #include "engine/run/train_request.h"
 #include "engine/session.h"
+#include "kernels/api/device.h"
 
 namespace trainscope {
 
@@ -33,6 +34,7 @@ struct TrainingResult {
   double training_ms = 0.0;          // of this session's steps alone
   std::int64_t predicted_bytes = 0;  // of the arena
   std::int64_t used_bytes = 0;
+  DeviceMemory device_memory = {};       // when the last step was done
   BeyondPlan beyond_plan = {};           // of loops with more trips than there was room for
   std::filesystem::path model = {};      // the trained model; empty: stopped before the first step
   std::optional<StepRecord> first = {};  // steps of this session

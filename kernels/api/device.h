@@ -22,7 +22,7 @@ namespace trainscope {
 
 // Raised when this header or device_tracer.h changes: the engine takes no back end that was built
 // for another.
-inline constexpr int kDeviceVersion = 7;
+inline constexpr int kDeviceVersion = 8;
 
 // Whose memory: kernels compute in the device's; offloaded values wait in the host's, which may be
 // of a kind that the device copies from quickly.
@@ -41,6 +41,19 @@ struct DeviceFacts {
   MemorySpace host;
   // Whether a list of calls costs less when it is captured once and replayed.
   bool replays = false;
+};
+
+// Bytes of the device's own memory, by who has them at the moment. All zero: its memory is the
+// host's.
+struct DeviceMemory {
+  std::int64_t total = 0;
+  std::int64_t allocated = 0;  // by allocate(), with what aligns it
+  // What was in use when the device was first asked for: by its driver for this process, and by
+  // other processes.
+  std::int64_t driver = 0;
+  // What has come to be in use since, but for `allocated`: by libraries, for code and for lists of
+  // work. Negative where another process has given memory back.
+  std::int64_t libraries = 0;
 };
 
 // A list of work that was recorded instead of done. Ends with the last handle.
@@ -74,6 +87,7 @@ class Device {
   // Zeroed memory of at least a page's alignment; kOutOfMemory where there is none.
   virtual DeviceStatus allocate(Space space, std::size_t bytes, std::byte** memory) = 0;
   virtual void release(Space space, std::byte* memory, std::size_t bytes) = 0;
+  virtual DeviceStatus memory(DeviceMemory* memory) = 0;
 
   // Queues the copy of `bytes` bytes. At most one of the two addresses may be the program's own
   // memory, which must stay as it is until the copy is done.

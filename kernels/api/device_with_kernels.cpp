@@ -22,6 +22,7 @@ class DeviceWithKernels final : public Device {
   void release(Space space, std::byte* memory, std::size_t bytes) override {
     base_->release(space, memory, bytes);
   }
+  DeviceStatus memory(DeviceMemory* memory) override { return base_->memory(memory); }
   DeviceStatus copy(Stream stream, std::byte* to, const std::byte* from,
                     std::size_t bytes) override {
     return base_->copy(stream, to, from, bytes);

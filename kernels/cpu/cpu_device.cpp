@@ -98,6 +98,10 @@ class CpuDevice final : public Device {
     return {};
   }
   void release(Space, std::byte* memory, std::size_t bytes) override { unmap_pages(memory, bytes); }
+  DeviceStatus memory(DeviceMemory* memory) override {
+    *memory = {};
+    return {};
+  }
 
   DeviceStatus copy(Stream, std::byte* to, const std::byte* from, std::size_t bytes) override {
     return add(Copy{to, from, bytes});

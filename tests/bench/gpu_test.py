@@ -140,6 +140,13 @@ def check_model():
     assert abs(gpu_model.seconds_of(grad, rates) - 2.001e-3) < 1e-12
     names = [op for op, _ in gpu_model.by_op([bound, moved, bound], rates)]
     assert names == ["MatMul", "Gelu"], "two of 2 ms before one of 3"
+    assert abs(gpu_model.seconds_of(moved, rates, {"Gelu": 2.0}) - 6.001e-3) < 1e-12, "bytes as counted"
+    factors = gpu_model.counted_factors()
+    assert factors["GeluGrad"] == 1.0 and factors["Softmax"] == 2.0, "x three times and y, for x and y"
+    for expected, counted, verdict in ((5e5, 4e5, ": not reached."), (6e5, 5e5, ": in between."),
+                                       (7e5, 6e5, ": reached.")):
+        line = gpu_model.goal_line({"workload": "g1", "per_second": expected, "per_second_counted": counted})
+        assert line.strip().endswith(verdict), line
     g1, g5 = gpu_model.WORKLOADS["g1"], gpu_model.WORKLOADS["g5"]
     assert gpu_model.step_flags(g5)[-2:] == ["--momentum", "0.9"]
     assert "--seq" in gpu_model.step_flags(g1) and "--seq" not in gpu_model.step_flags(g5)

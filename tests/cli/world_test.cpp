@@ -216,6 +216,8 @@ TEST_CASE("plan --target: the wrong question is one error") {
   check_refused({"--target", "v100-16", "--precision", "bf16"}, "v100-16 has no bf16");
   check_refused({"--target", "h200", "--precision", "bf16", "--tf32"}, "--precision is bf16");
   check_refused({"--tf32"}, "--tf32 needs --target");
+  check_refused({"--target", "h200", "--precision", "tf32"}, "with --target it is --tf32");
+  check_refused({"--precision", "tf32"}, "cpu has no matmuls in TF32");
   check_refused({"--world", "8"}, "--world needs --target");
   for (const char* flag : {"--front", "--compare", "--opportunities", "--micro-batches"}) {
     check_refused({"--target", "h200", flag}, std::string(flag) + " is for this machine");

@@ -54,6 +54,7 @@ class CopyingDevice final : public Device {
   Fork fork() const override;
   DeviceStatus allocate(Space space, std::size_t bytes, std::byte** memory) override;
   void release(Space space, std::byte* memory, std::size_t bytes) override;
+  DeviceStatus memory(DeviceMemory* memory) override { return cpu_->memory(memory); }
   DeviceStatus copy(Stream stream, std::byte* to, const std::byte* from,
                     std::size_t bytes) override;
   DeviceStatus fill(Stream stream, std::byte* to, std::byte value, std::size_t bytes) override;

@@ -124,7 +124,9 @@ struct LogSoftmaxGradRow {
   }
 };
 
-// Bytes: each operand once; what a row is read again for comes from L1 or L2.
+// Bytes: each operand once; what a row is read again for comes from L1 or L2: Softmax reads x three
+// times (maximum, sum, result), SoftmaxGrad dy and y twice (sum, result). The result is written
+// once.
 template <class Team, class Row, typename T>
 __global__ void __launch_bounds__(kTeamThreads)
     softmax_rows(const T* first, const T* second, T* result, const SoftmaxLayout layout) {

@@ -89,7 +89,8 @@ SharesOfResult shares_of_result(const RunArgs& args, const ConvTiling& tiling) {
 }
 
 // result [N, channels, plane] = the sum of the shares, in order and in double, plus the channel's
-// bias. Bytes: shares read and the result written once.
+// bias. A thread an element. Bytes: shares read and the result written once. FLOPs: 1 an element
+// and share.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads)
     add_shares(const SharesOfResult shares, std::int64_t count, const T* bias,

@@ -33,6 +33,14 @@ std::string missing_number(int number, int count) {
          std::to_string(count);
 }
 
+// Of the current device's memory, by any process, and in all.
+DeviceStatus used_bytes(std::size_t* used, std::size_t* total) {
+  std::size_t free = 0;
+  const cudaError_t error = cudaMemGetInfo(&free, total);
+  if (error == cudaSuccess) *used = *total - free;
+  return status_of(error, "cudaMemGetInfo");
+}
+
 }  // namespace
 
 std::unique_ptr<CudaDevice> CudaDevice::make(int number, KernelTable kernels,
@@ -87,7 +95,9 @@ DeviceStatus CudaDevice::start() {
   for (cudaEvent_t& event : timing_) {
     if (error == cudaSuccess) error = cudaEventCreate(&event);
   }
-  return status_of(error, "cudaEventCreate");
+  if (error != cudaSuccess) return status_of(error, "cudaEventCreate");
+  std::size_t total = 0;
+  return used_bytes(&used_at_start_, &total);
 }
 
 // Failures are nobody's any more: they were reported to whoever waited.
@@ -139,7 +149,8 @@ DeviceStatus CudaDevice::allocate(Space space, std::size_t bytes, std::byte** me
   } else {
     std::memset(block, 0, with_rest);
   }
-  blocks_.emplace(given, block);
+  blocks_.emplace(given, Block{.address = block, .bytes = with_rest});
+  if (on_device) device_bytes_ += with_rest;
   *memory = given;
   if (!status.done()) release(space, given, bytes);
   return status;
@@ -150,8 +161,25 @@ void CudaDevice::release(Space space, std::byte* memory, std::size_t /*bytes*/) 
   if (found == blocks_.end()) return;
   (void)select();
   (void)drain_all();
-  (void)(space == Space::kDevice ? cudaFree(found->second) : cudaFreeHost(found->second));
+  const auto [address, bytes] = found->second;
+  const bool on_device = space == Space::kDevice;
+  (void)(on_device ? cudaFree(address) : cudaFreeHost(address));
+  if (on_device) device_bytes_ -= bytes;
   blocks_.erase(found);
+}
+
+DeviceStatus CudaDevice::memory(DeviceMemory* memory) {
+  if (DeviceStatus status = select(); !status.done()) return status;
+  std::size_t used = 0;
+  std::size_t total = 0;
+  if (DeviceStatus status = used_bytes(&used, &total); !status.done()) return status;
+  const auto driver = static_cast<std::int64_t>(used_at_start_);
+  const auto allocated = static_cast<std::int64_t>(device_bytes_);
+  *memory = {.total = static_cast<std::int64_t>(total),
+             .allocated = allocated,
+             .driver = driver,
+             .libraries = static_cast<std::int64_t>(used) - driver - allocated};
+  return {};
 }
 
 // The runtime tells the program's own memory from the device's by the address. A copy from pageable

@@ -32,6 +32,7 @@ class CudaDevice final : public Device {
   Fork fork() const override { return nullptr; }
   DeviceStatus allocate(Space space, std::size_t bytes, std::byte** memory) override;
   void release(Space space, std::byte* memory, std::size_t bytes) override;
+  DeviceStatus memory(DeviceMemory* memory) override;
   DeviceStatus copy(Stream stream, std::byte* to, const std::byte* from,
                     std::size_t bytes) override;
   DeviceStatus fill(Stream stream, std::byte* to, std::byte value, std::size_t bytes) override;
@@ -66,7 +67,13 @@ class CudaDevice final : public Device {
   StreamEvents events_[2];         // by Stream
   cudaEvent_t meeting_ = nullptr;  // of order()
   cudaEvent_t timing_[2] = {};     // of time(): before and after the kernel
-  std::map<std::byte*, void*> blocks_;  // given address -> the runtime's own
+  struct Block {
+    void* address = nullptr;  // that the runtime gave
+    std::size_t bytes = 0;
+  };
+  std::map<std::byte*, Block> blocks_;  // by the address that allocate() gave
+  std::size_t device_bytes_ = 0;        // of those that are the device's memory
+  std::size_t used_at_start_ = 0;       // of the device's memory, by anyone
   bool capturing_ = false;
   std::int64_t before_capture_[2] = {0, 0};  // last tickets when the list began
   DeviceStatus unheard_;                     // of a record, which has no status

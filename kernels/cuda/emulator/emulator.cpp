@@ -121,7 +121,7 @@ class Machine {
   bool let_lanes_meet(unsigned warp);
   void exchange(std::span<Fiber> lanes, unsigned mask);
 
-  Stacks stacks_{kMaxThreads};
+  Stacks stacks_{kTurns * kMaxThreads};
   std::vector<Fiber> fibers_;
   unsigned threads_ = 0;  // of a block
   std::vector<unsigned> order_;
@@ -200,9 +200,8 @@ void Machine::start_block(std::uint64_t block) {
   arrays_.clear();
   if (kFindsRaces || points_.empty()) points_.push_back(std::make_unique<BlockPoints>());
   if constexpr (kFindsRaces) {
-    stacks_.renew();
-    old_shared_.push_back(std::exchange(shared_, std::make_unique<std::byte[]>(kSharedBlock)));
-    std::memset(shared_.get(), 0xFF, kSharedBlock);  // by no thread of the block
+    old_shared_.push_back(
+        std::exchange(shared_, std::make_unique_for_overwrite<std::byte[]>(kSharedBlock)));
   }
   poison(shared_.get(), kSharedBlock);
   unpoison(shared_.get() + kZoneBytes, grid_->shared_bytes);
@@ -216,7 +215,7 @@ void Machine::start_block(std::uint64_t block) {
 void Machine::start_fiber(unsigned i) {
   constexpr std::size_t kSavedRegisters = 6;
   Fiber& fiber = fibers_[i];
-  fiber.stack = stacks_.stack(i);
+  fiber.stack = stacks_.stack(points_.size() % kTurns * kMaxThreads + i);
   fiber.thread = {
       .x = i % blockDim.x, .y = i / blockDim.x % blockDim.y, .z = i / (blockDim.x * blockDim.y)};
   fiber.lane = i % kLanes;
@@ -341,7 +340,7 @@ void* Machine::shared_array(const void* key, std::size_t bytes) {
   if (shared_bytes_ > kMaxSharedBytes) die("more shared memory than a block can have");
   std::byte* data = shared_.get() + shared_end_;
   unpoison(data, bytes);
-  if constexpr (!kFindsRaces) std::memset(data, 0xFF, bytes);
+  fill_unseen(data, 0xFF, bytes);  // by no thread of the block
   arrays_.push_back({.key = key, .data = data});
   shared_end_ = (shared_end_ + bytes + kZoneBytes + 15) / 16 * 16;
   return data;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -32,20 +33,22 @@ struct SanitizerStack {
   void* thread = nullptr;  // as the thread sanitizer knows it
 };
 
-// CUDA threads as the thread sanitizer knows them. They cost much to make, so blocks take turns
-// with three sets of them: a block is unordered with the two that ran before it. What a thread did
-// in an earlier grid comes before all of the next one, as on a GPU.
+// CUDA threads as the thread sanitizer knows them. They and their stacks cost much to make, so
+// blocks take turns with three sets of them: a block is unordered with the two that ran before it,
+// and with others in other orders of blocks. What a thread did in an earlier grid comes before all
+// of the next one, as on a GPU.
+inline constexpr std::size_t kTurns = kFindsRaces ? 3 : 1;
 class SanitizerThreads {
  public:
 #ifdef TRAINSCOPE_RACES
   void* thread(std::size_t block, std::size_t number) {
-    std::vector<void*>& set = sets_[block % 3];
+    std::vector<void*>& set = sets_[block % kTurns];
     while (set.size() <= number) set.push_back(__tsan_create_fiber(0));
     return set[number];
   }
 
  private:
-  std::vector<void*> sets_[3];
+  std::vector<void*> sets_[kTurns];
 #else
   void* thread(std::size_t /*block*/, std::size_t /*number*/) { return nullptr; }
 #endif
@@ -86,6 +89,16 @@ inline void order_before([[maybe_unused]] void* point) {
 inline void order_after([[maybe_unused]] void* point) {
 #ifdef TRAINSCOPE_RACES
   __tsan_acquire(point);
+#endif
+}
+
+// Sets bytes without an access that the thread sanitizer sees.
+inline void fill_unseen(void* data, unsigned char byte, std::size_t bytes) {
+#ifdef TRAINSCOPE_RACES
+  // It sees memset() wherever that is called from.
+  asm volatile("rep stosb" : "+D"(data), "+c"(bytes) : "a"(byte) : "memory");
+#else
+  std::memset(data, byte, bytes);
 #endif
 }
 

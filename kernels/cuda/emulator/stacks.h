@@ -21,12 +21,6 @@ class Stacks {
 
   std::byte* stack(std::size_t i) const { return memory_ + i * kStep + kGuardBytes; }
 
-  // Other memory: nothing of what was there is known any more.
-  void renew() {
-    munmap(memory_, count_ * kStep);
-    map();
-  }
-
  private:
   static constexpr std::size_t kGuardBytes = 4096;
   static constexpr std::size_t kStep = kStackBytes + kGuardBytes;

@@ -6,8 +6,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <vector>
 
 #include "kernels/cuda/gemm/cublas_lt.h"
+#include "kernels/cuda/gemm/lt_timing.h"
 #include "kernels/cuda/support/stream_name.h"
 
 namespace trainscope::cuda {
@@ -15,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kMostWorkspaceBytes = std::uint64_t{32} << 20;
 constexpr std::uint32_t kWideAlignment = 16;  // bytes
+constexpr int kMostOffers = 8;                // that are timed
 
 bool is_double(const LtProblem& problem) { return problem.dtype == DType::kF64; }
 
@@ -29,6 +35,11 @@ cudaDataType_t type_of(DType dtype) {
     default:
       return CUDA_R_32F;
   }
+}
+
+cublasComputeType_t compute_type_of(const LtProblem& problem) {
+  if (is_double(problem)) return CUBLAS_COMPUTE_64F;
+  return problem.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 // Sets attributes one after the other until one fails.
@@ -77,9 +88,8 @@ LtMatmul::~LtMatmul() {
 }
 
 cublasStatus_t LtMatmul::describe() {
-  const bool f64 = is_double(problem_);
   const cublasStatus_t status = cublas_lt().desc_create(
-      &desc_, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, f64 ? CUDA_R_64F : CUDA_R_32F);
+      &desc_, compute_type_of(problem_), is_double(problem_) ? CUDA_R_64F : CUDA_R_32F);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   const cublasOperation_t of_first = problem_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t of_second = problem_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -132,17 +142,69 @@ cublasStatus_t LtMatmul::choose(cublasLtHandle_t handle, Alignment alignment) {
       .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, bytes_of(problem_.result))
       .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bytes_of(problem_.result));
   status = attributes.status();
-  cublasLtMatmulHeuristicResult_t result = {};
+  LtChoices* choices = alignment == kSixteenBytes ? lt_choices() : nullptr;
+  std::array<cublasLtMatmulHeuristicResult_t, kMostOffers> results = {};
   int found = 0;
   if (status == CUBLAS_STATUS_SUCCESS) {
-    status = lt.heuristic(handle, desc_, b_, a_, d_, d_, preference, 1, &result, &found);
+    status = lt.heuristic(handle, desc_, b_, a_, d_, d_, preference,
+                          choices == nullptr ? 1 : kMostOffers, results.data(), &found);
   }
   (void)lt.preference_destroy(preference);
   if (status == CUBLAS_STATUS_SUCCESS && found == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
-  if (status == CUBLAS_STATUS_SUCCESS) status = result.state;
-  algorithms_[alignment] = result.algo;
-  workspace_bytes_ = std::max(workspace_bytes_, result.workspaceSize);
+  if (status == CUBLAS_STATUS_SUCCESS) status = results[0].state;
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  const Offers offers(results.data(), static_cast<std::size_t>(found));
+  const auto& taken = offers[choices == nullptr ? 0 : choose_by_time(handle, *choices, offers)];
+  algorithms_[alignment] = taken.algo;
+  workspace_bytes_ = std::max(workspace_bytes_, taken.workspaceSize);
   return status;
+}
+
+// What is kept is used only where the library offers it: of what a file holds nothing else is run.
+std::size_t LtMatmul::choose_by_time(cublasLtHandle_t handle, LtChoices& choices,
+                                     Offers offers) const {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  const auto place_of = [offers](const cublasLtMatmulAlgo_t& algorithm) {
+    const auto is_it = [&algorithm](const cublasLtMatmulHeuristicResult_t& offer) {
+      return std::memcmp(&offer.algo, &algorithm, sizeof algorithm) == 0;
+    };
+    const auto found = std::ranges::find_if(offers, is_it);
+    return found == offers.end() ? std::nullopt
+                                 : std::optional(static_cast<std::size_t>(found - offers.begin()));
+  };
+  const std::string matmul = key();
+  const std::optional<cublasLtMatmulAlgo_t> known = choices.find(matmul);
+  if (const auto place = known ? place_of(*known) : std::nullopt) return *place;
+  const std::size_t fastest = time(handle, offers);
+  if (known) {
+    choices.replace(matmul, offers[fastest].algo);
+    return fastest;
+  }
+  return place_of(choices.keep(matmul, offers[fastest].algo)).value_or(fastest);
+}
+
+std::size_t LtMatmul::time(cublasLtHandle_t handle, Offers offers) const {
+  if (offers.size() < 2) return 0;
+  const auto bytes_of = [this](std::int64_t stride, std::int64_t elements, DType dtype) {
+    return static_cast<std::size_t>((problem_.batch - 1) * stride + elements) * size_of(dtype);
+  };
+  const auto [m, n, k] = std::array{problem_.m, problem_.n, problem_.k};
+  const bool adds_row = problem_.addend == LtAddend::kRow;
+  const LtTimedMatmul timed{.handle = handle,
+                            .desc = desc_,
+                            .a = b_,
+                            .b = a_,
+                            .d = d_,
+                            .a_bytes = bytes_of(problem_.b_stride, k * n, problem_.dtype),
+                            .b_bytes = bytes_of(problem_.a_stride, m * k, problem_.dtype),
+                            .d_bytes = bytes_of(m * n, m * n, problem_.result),
+                            .bias_bytes = adds_row ? bytes_of(0, n, problem_.result) : 0,
+                            .beta = problem_.addend == LtAddend::kMatrix ? 0.5 : 0.0,
+                            .dtype = problem_.dtype,
+                            .result = problem_.result};
+  const std::vector<double> seconds = lt_seconds(timed, offers);
+  return seconds.empty() ? 0 : fastest_of(seconds);
 }
 
 bool LtMatmul::is_aligned(const LtOperands& operands) const {
@@ -166,7 +228,21 @@ std::string LtMatmul::text() const {
   };
   return "cublasLtMatmul of " + std::to_string(problem_.batch) + " x " +
          side(problem_.m, problem_.k, problem_.transpose_a) + " " +
-         side(problem_.k, problem_.n, problem_.transpose_b);
+         side(problem_.k, problem_.n, problem_.transpose_b) + (problem_.tf32 ? " in TF32" : "");
+}
+
+// All that the library's choice depends on.
+std::string LtMatmul::key() const {
+  int device = 0;
+  cudaDeviceProp properties = {};
+  (void)cudaGetDevice(&device);
+  (void)cudaGetDeviceProperties(&properties, device);
+  constexpr std::array kAddends = {"", " + matrix", " + row"};  // by LtAddend
+  return std::string(properties.name) + ", cuBLASLt " + cublas_lt().version_text() + ": " + text() +
+         " of " + std::string(name_of(problem_.dtype)) + ", strides " +
+         std::to_string(problem_.a_stride) + " and " + std::to_string(problem_.b_stride) + ", in " +
+         std::string(name_of(problem_.result)) +
+         kAddends[static_cast<std::size_t>(problem_.addend)];
 }
 
 void LtMatmul::run(const LtOperands& operands, void* workspace, const CallContext& call) const {

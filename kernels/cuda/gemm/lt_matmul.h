@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "kernels/api/dtype.h"
 #include "kernels/api/kernel.h"
+#include "kernels/cuda/gemm/lt_choices.h"
 
 namespace trainscope::cuda {
 
@@ -32,9 +34,10 @@ struct LtProblem {
   std::int64_t batch = 1;
   std::int64_t a_stride = 0;
   std::int64_t b_stride = 0;
-  DType dtype = DType::kF32;   // of A and B: f32 (never in TF32), f64, or bf16, f16 summed in f32
+  DType dtype = DType::kF32;   // of A and B: f32, f64, or bf16, f16 summed in f32
   DType result = DType::kF32;  // of D and the addend: the same, or f32 of bf16 and f16
   LtAddend addend = LtAddend::kNone;
+  bool tf32 = false;  // A and B of f32 are rounded to TF32
 };
 
 struct LtOperands {
@@ -47,10 +50,11 @@ struct LtOperands {
 };
 
 // Sums are formed in the same order in every run: the library may divide k, but adds the parts in
-// order.
+// order. Which algorithm is used is the library's first offer, or, where lt_choices() has a file,
+// the fastest of several for operands that are aligned to 16 bytes.
 class LtMatmul {
  public:
-  // Null, with the reason, where the library has no way to compute this.
+  // Null, with the reason, where the library has no way to compute this. Throws as LtChoices does.
   static std::unique_ptr<LtMatmul> make(const LtProblem& problem, std::string* why_not);
   ~LtMatmul();
   LtMatmul(const LtMatmul&) = delete;
@@ -66,13 +70,19 @@ class LtMatmul {
   // By how the operands are aligned, which is known when they are there: to 16 bytes, or only to
   // their elements, where operands lie inside other tensors.
   enum Alignment : std::uint8_t { kSixteenBytes, kElements };
+  using Offers = std::span<const cublasLtMatmulHeuristicResult_t>;
 
   explicit LtMatmul(const LtProblem& problem) : problem_(problem) {}
   cublasStatus_t describe();
   cublasStatus_t describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype, std::int64_t rows,
                                  std::int64_t columns, std::int64_t stride) const;
   cublasStatus_t choose(cublasLtHandle_t handle, Alignment alignment);
+  // The place of the fastest among those that the library offers, by what was chosen before, or by
+  // time.
+  std::size_t choose_by_time(cublasLtHandle_t handle, LtChoices& choices, Offers offers) const;
+  std::size_t time(cublasLtHandle_t handle, Offers offers) const;
   std::string text() const;
+  std::string key() const;
 
   const LtProblem problem_;
   cublasLtMatmulDesc_t desc_ = nullptr;

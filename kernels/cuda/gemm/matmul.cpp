@@ -9,6 +9,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/api/matmul_layout.h"
+#include "kernels/api/tf32.h"
 #include "kernels/cuda/gemm/matmul_call.h"
 
 namespace trainscope::cuda {
@@ -28,23 +29,31 @@ bool has_types(std::span<const TensorView> inputs, const TensorView& output) {
 
 const MatMulParams& params_of(const Params& params) { return std::get<MatMulParams>(params); }
 
+// The context of kernels of forms in TF32; the others have none.
+constexpr LtFactors kTf32Factors = LtFactors::kTf32;
+LtFactors factors_of(const PrepareArgs& args) {
+  if (args.context == nullptr) return LtFactors::kExact;
+  return *static_cast<const LtFactors*>(args.context);
+}
+
 // --- One matmul ----------------------------------------------------------------------------------
-Support supports_one(const Params& params, std::span<const TensorView> inputs,
+Support supports_one(const PrepareArgs& args, std::span<const TensorView> inputs,
                      const TensorView& output) {
   if (!has_types(inputs, output)) return {kOtherType};
   std::string why_not;
-  return supported_if(MatmulCall::make(params_of(params), inputs, output, &why_not) != nullptr,
+  return supported_if(MatmulCall::make(params_of(args.params), factors_of(args), inputs, output,
+                                       &why_not) != nullptr,
                       kNoAlgorithm);
 }
 
 Support supports_matmul(const PrepareArgs& args) {
-  return supports_one(args.params, args.inputs, args.outputs[0]);
+  return supports_one(args, args.inputs, args.outputs[0]);
 }
 
 Prepared prepare_matmul(const PrepareArgs& args) {
   std::string why_not;
-  std::shared_ptr<const MatmulCall> call =
-      MatmulCall::make(params_of(args.params), args.inputs, args.outputs[0], &why_not);
+  std::shared_ptr<const MatmulCall> call = MatmulCall::make(
+      params_of(args.params), factors_of(args), args.inputs, args.outputs[0], &why_not);
   if (call == nullptr) return {};
   return {.workspace_bytes = call->workspace_bytes(), .state = std::move(call)};
 }
@@ -73,7 +82,7 @@ Support supports_multi(const PrepareArgs& args) {
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
     if (!args.outputs[i].present) continue;
     const auto operands = operands_of(args.inputs, args.outputs.size(), i);
-    const Support support = supports_one(args.params, operands, args.outputs[i]);
+    const Support support = supports_one(args, operands, args.outputs[i]);
     if (!support) return support;
   }
   return {};
@@ -87,9 +96,9 @@ Prepared prepare_multi(const PrepareArgs& args) {
     calls->emplace_back();
     if (!args.outputs[i].present) continue;
     std::string why_not;
-    calls->back() =
-        MatmulCall::make(params_of(args.params), operands_of(args.inputs, args.outputs.size(), i),
-                         args.outputs[i], &why_not);
+    calls->back() = MatmulCall::make(params_of(args.params), factors_of(args),
+                                     operands_of(args.inputs, args.outputs.size(), i),
+                                     args.outputs[i], &why_not);
     if (calls->back() == nullptr) return {};
     bytes = std::max(bytes, calls->back()->workspace_bytes());
   }
@@ -108,23 +117,35 @@ void run_multi(const RunArgs& args) {
   }
 }
 
+Kernel matmul_kernel(std::string_view name, const LtFactors* factors = nullptr) {
+  return {.name = name,
+          .supports = supports_matmul,
+          .prepare = prepare_matmul,
+          .run = run_matmul,
+          .context = factors};
+}
+
+Kernel multi_kernel(std::string_view name, const LtFactors* factors = nullptr) {
+  return {.name = name,
+          .supports = supports_multi,
+          .prepare = prepare_multi,
+          .run = run_multi,
+          .context = factors};
+}
+
 }  // namespace
 
 void add_matmul(KernelTable& table) {
+  const Kernel one = matmul_kernel("matmul.cublas_lt");
+  const Kernel several = multi_kernel("multi_matmul.cublas_lt");
   for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16}) {
-    for (const char* op : kMatmulOps) {
-      table.add(op, dtype,
-                {.name = "matmul.cublas_lt",
-                 .supports = supports_matmul,
-                 .prepare = prepare_matmul,
-                 .run = run_matmul});
-    }
-    table.add("MultiMatMul", dtype,
-              {.name = "multi_matmul.cublas_lt",
-               .supports = supports_multi,
-               .prepare = prepare_multi,
-               .run = run_multi});
+    for (const char* op : kMatmulOps) table.add(op, dtype, one);
+    table.add("MultiMatMul", dtype, several);
   }
+  const Kernel one_in_tf32 = matmul_kernel("matmul.cublas_lt.tf32", &kTf32Factors);
+  for (const char* op : kMatmulOps) table.add(tf32_form(op), DType::kF32, one_in_tf32);
+  table.add(tf32_form("MultiMatMul"), DType::kF32,
+            multi_kernel("multi_matmul.cublas_lt.tf32", &kTf32Factors));
 }
 
 }  // namespace trainscope::cuda

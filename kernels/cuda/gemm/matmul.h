@@ -5,7 +5,8 @@
 
 namespace trainscope::cuda {
 
-// MatMul, Gemm, BatchMatMul, MatMulAdd and MultiMatMul in f32 and f64.
+// MatMul, Gemm, BatchMatMul, MatMulAdd and MultiMatMul in f32, f64, bf16 and f16, and their forms
+// in TF32.
 void add_matmul(KernelTable& table);
 
 }  // namespace trainscope::cuda

@@ -16,11 +16,12 @@ const std::byte* at(const TensorView& view, std::int64_t elements) {
 
 }  // namespace
 
-std::unique_ptr<MatmulCall> MatmulCall::make(const MatMulParams& params,
+std::unique_ptr<MatmulCall> MatmulCall::make(const MatMulParams& params, LtFactors factors,
                                              std::span<const TensorView> inputs,
                                              const TensorView& output, std::string* why_not) {
   std::unique_ptr<MatmulCall> call(new MatmulCall());
   call->params_ = params;
+  call->factors_ = factors;
   call->layout_ = matmul_layout(params, inputs[0].shape(), inputs[1].shape());
   call->dtype_ = inputs[0].type.dtype;
   call->result_ = output.type.dtype;
@@ -73,7 +74,8 @@ LtProblem MatmulCall::problem(LtAddend addend) const {
                     .transpose_b = layout_.transpose_b,
                     .dtype = dtype_,
                     .result = result_,
-                    .addend = addend};
+                    .addend = addend,
+                    .tf32 = factors_ == LtFactors::kTf32};
   if (layout_.batch_rank == 0) return problem;
   const auto last = static_cast<std::size_t>(layout_.batch_rank - 1);
   problem.batch = layout_.batch[last];

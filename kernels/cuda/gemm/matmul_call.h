@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,11 +13,16 @@
 
 namespace trainscope::cuda {
 
+enum class LtFactors : std::uint8_t {
+  kExact,
+  kTf32,  // of f32, rounded to TF32
+};
+
 // Operands are A, B and, where present, the addend; the result is one.
 class MatmulCall {
  public:
   // Null, with the reason, where it cannot be computed.
-  static std::unique_ptr<MatmulCall> make(const MatMulParams& params,
+  static std::unique_ptr<MatmulCall> make(const MatMulParams& params, LtFactors factors,
                                           std::span<const TensorView> inputs,
                                           const TensorView& output, std::string* why_not);
 
@@ -33,6 +39,7 @@ class MatmulCall {
               const CallContext& call) const;
 
   MatMulParams params_;
+  LtFactors factors_ = LtFactors::kExact;
   MatmulLayout layout_;
   DType dtype_ = DType::kF32;   // of the operands
   DType result_ = DType::kF32;  // of the addend and the result

@@ -134,7 +134,8 @@ struct LossOutputs {
 
 inline constexpr unsigned kFinishLossThreads = 1024;
 
-// One block, which adds up the rows in an order of its own. 0/0 without rows that count.
+// One block, which adds up the rows in an order of its own. 0/0 without rows that count. Bytes: 16
+// a row read. FLOPs: 2 a row.
 template <typename C>
 __global__ void __launch_bounds__(kFinishLossThreads)
     finish_loss(const RowLoss* rows, std::int64_t count, const LossOutputs<C> outputs) {

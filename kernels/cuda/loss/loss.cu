@@ -13,7 +13,8 @@ namespace {
 
 // --- CrossEntropy(logits, labels [, divisor]) -> loss [, log_sum_exp [, count]] ------------------
 
-// Bytes: logits read once, two numbers a row written.
+// Bytes: logits read once, the label of its row by each thread and its score once more; two numbers
+// (16) a row written, and the logarithm.
 template <class Team, typename T>
 __global__ void __launch_bounds__(kTeamThreads)
     cross_entropy_rows(const T* logits, const ScoreLayout layout, const Labels labels,
@@ -55,7 +56,8 @@ void cross_entropy(const RunArgs& args) {
 
 // (softmax - one_hot) * dloss / count. Near probability 1 the label's own element would lose its
 // digits in the difference, hence expm1. dlogits may be logits: each element is read and written by
-// one thread. Bytes: logits read and dlogits written once.
+// one thread. Bytes: logits read and dlogits written once; each thread reads its row's label and
+// logarithm, and the scale's two numbers once. FLOPs: 3 an element, exp one of them.
 template <class Team, typename T>
 __global__ void __launch_bounds__(kTeamThreads)
     cross_entropy_grad_rows(const Computed<T>* dloss, const Computed<T>* count, const T* logits,

@@ -35,6 +35,7 @@ struct GatherItems {
   std::int64_t inner = 0;
 };
 
+// A thread a pack of y. Bytes: a pack of x and its row's index read, a pack of y written.
 template <int kWidth, class T, class I>
 __global__ void __launch_bounds__(kPackThreads)
     gather_rows(GatherItems shape, const T* x, const I* indices, T outside, T* y) {

@@ -52,12 +52,14 @@ struct IdRuns {
   }
 };
 
+// A thread a sorted id, and one more. Bytes: 8 read, 4 written.
 __global__ void __launch_bounds__(kPackThreads) mark_sums(IdRuns runs, std::uint32_t* numbers) {
   const std::uint32_t n = blockIdx.x * blockDim.x + threadIdx.x;
   if (n <= runs.count) numbers[n] = runs.begins_at(n) ? 1 : 0;
 }
 
-// `ids` and `count` may be null: nobody wants them.
+// `ids` and `count` may be null: nobody wants them. A thread a sorted id, and one more. Bytes: 16
+// read, 12 more for each id that occurs, for which 12 are written.
 __global__ void __launch_bounds__(kPackThreads)
     write_sums(IdRuns runs, const std::uint32_t* numbers, std::uint32_t* begins, std::int64_t* ids,
                std::int64_t* count) {

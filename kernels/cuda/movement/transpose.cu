@@ -33,7 +33,7 @@ struct Tiles {
 };
 
 // A block of 32 x 8 threads does a tile. The row of shared memory is one element longer than the
-// tile's, so that a column of it lies in 32 different banks.
+// tile's, so that a column of it lies in 32 different banks. Bytes: x read and y written once.
 template <class T>
 __global__ void __launch_bounds__(kTile* kTileRows) transpose_tiles(Tiles tiles, const T* x, T* y) {
   TRAINSCOPE_SHARED(T, tile, kTile * (kTile + 1));

@@ -71,8 +71,8 @@ __device__ void write_gradient_row(const LayerNormGrad<T>& a, std::int64_t at,
   }
 }
 
-// Bytes: dy, x and the addend read once (again from L1), dx written once, 8 * width of sums a
-// block.
+// Bytes: dy, x and the addend read once (from L1 dy again, x twice more, the scale twice a row), dx
+// written once, 8 * width of sums a block.
 template <int kWidth, typename T>
 __global__ void __launch_bounds__(kTeamThreads) layer_norm_grad_rows(const LayerNormGrad<T> a) {
   using C = Computed<T>;
@@ -112,7 +112,8 @@ constexpr unsigned kSumColumns = 32;
 constexpr unsigned kSumRows = 8;
 
 // sums [blocks, 2, width] -> dscale [width], dbias [width], either of them null. Threads
-// [kSumRows, kSumColumns]: each adds every kSumRows-th block of its column, in double.
+// [kSumRows, kSumColumns]: each adds every kSumRows-th block of its column, in double. Bytes: sums
+// read once. FLOPs: 1 a sum.
 template <typename C>
 __global__ void __launch_bounds__(kSumColumns* kSumRows)
     add_norm_blocks(const float* sums, std::int64_t blocks, std::int64_t width, C* dscale,

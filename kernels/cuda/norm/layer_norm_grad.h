@@ -158,7 +158,7 @@ __device__ void add_warps(const LaneColumns<kWidth, kPacks>& own,
 // A warp computes a row at a time, which it holds in registers, and each lane the sums of its
 // columns over the rows of the warp: nothing but the last sums waits for another warp. Width at
 // most 32 kWidth kPacks, and whole packs. Bytes: dy, x and the addend read once, dx written once, 8
-// * width of sums a block; the scale comes from L1.
+// * width of sums a block; the scale comes from L1, twice a row.
 template <int kWidth, int kPacks, typename T>
 __global__ void __launch_bounds__(kNormWarps* kWarp, 2)
     layer_norm_grad_warps(const LayerNormGrad<T> a) {

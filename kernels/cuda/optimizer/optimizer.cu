@@ -1,5 +1,5 @@
-// SgdStep and AdamWStep: one pass over the elements of all parameters, a launch for each 36 of
-// them.
+// SgdStep and AdamWStep: one pass over the elements of all parameters, in one launch for as many of
+// them as a table holds.
 #include <algorithm>
 #include <cstdint>
 #include <variant>

@@ -10,9 +10,9 @@ namespace {
 
 // Inputs: the parameter [size, ...], rows [most, ...], states like the parameter, ids [most],
 // count [], scalars. Rows from `count` on, and those whose id is outside, are left alone.
-template <typename T>
+template <typename T, class Rule>
 struct GradientRows {
-  UpdatedTensor<T> tensor;  // the parameter and its states, whose old ones are the next ones
+  UpdatedTensor<T, Rule> tensor;  // the parameter and its states
   const std::int64_t* ids;
   const std::int64_t* count;
   std::int64_t size;   // rows of the parameter
@@ -20,11 +20,11 @@ struct GradientRows {
   std::int64_t most;   // rows of the gradient
 };
 
-// A block a row of the gradient. Bytes: its elements of the gradient read, of the parameter and the
-// states read and written once.
+// A block a row of the gradient, a thread four elements at a time. Bytes: 8 kKept + 4 an element of
+// these rows: the gradient read, what is kept read and written once. FLOPs: the rule's.
 template <class Rule, typename T>
 __global__ void __launch_bounds__(kTensorThreads)
-    update_rows(const GradientRows<T> rows, const StepScalars scalars, const Rule rule) {
+    update_rows(const GradientRows<T, Rule> rows, const StepScalars scalars, const Rule rule) {
   using Factors = typename Rule::template Factors<T>;
   TRAINSCOPE_SHARED(Factors, factors, 1);
   const std::int64_t n = blockIdx.x;
@@ -36,46 +36,27 @@ __global__ void __launch_bounds__(kTensorThreads)
   }
   __syncthreads();
   const Factors f = factors[0];
-  UpdatedTensor<T> own = rows.tensor;  // the row
+  UpdatedTensor<T, Rule> own = rows.tensor;  // the row
   own.gradient += n * rows.width;
 #pragma unroll
   for (int group = 0; group < Rule::kKept; ++group) {
-    own.next[group] += id * rows.width;
-    own.old[group] = own.next[group];
+    own.kept[group] += id * rows.width;
   }
   update_range(rule, f, own, 0, rows.width);
 }
 
-// The rows that the gradient does not name. Unrolled, so that pointers stay where the launch put
-// them and no thread copies them to its stack.
-template <typename T>
-__global__ void __launch_bounds__(kTensorThreads)
-    copy_states(const UpdatedTensor<T> tensor, std::size_t kept) {
-  const BlockOfTensor own = block_of_tensor(static_cast<std::int32_t>(blockIdx.x), tensor.elements);
-#pragma unroll
-  for (std::size_t group = 0; group < kMostKept; ++group) {
-    if (group < kept) keep_elements(tensor, group, own.begin, own.end);
-  }
-}
-
 template <typename T, class Rule>
 void run_rows(const RunArgs& args, const Rule& rule) {
+  keep_in_place(args);
   const std::size_t kept = args.outputs.size();
   const Shape& shape = args.inputs[0].shape();
-  GradientRows<T> rows{.tensor = updated_tensor<T>(args, 0),
-                       .ids = args.inputs[1 + kept].as<const std::int64_t>(),
-                       .count = args.inputs[2 + kept].as<const std::int64_t>(),
-                       .size = shape[0],
-                       .width = shape[0] == 0 ? 0 : args.inputs[0].elements() / shape[0],
-                       .most = args.inputs[1].shape()[0]};
-  bool in_place = true;
-  for (std::size_t group = 0; group < kept; ++group) {
-    in_place = in_place && rows.tensor.next[group] == rows.tensor.old[group];
-  }
-  if (!in_place) {
-    const auto blocks = static_cast<std::int32_t>(tensor_blocks(rows.tensor.elements));
-    launch(args.call, tensor_grid(blocks), copy_states<T>, rows.tensor, kept);
-  }
+  const GradientRows<T, Rule> rows{
+      .tensor = updated_tensor<T, Rule>(args, 0),
+      .ids = args.inputs[1 + kept].as<const std::int64_t>(),
+      .count = args.inputs[2 + kept].as<const std::int64_t>(),
+      .size = shape[0],
+      .width = shape[0] == 0 ? 0 : args.inputs[0].elements() / shape[0],
+      .most = args.inputs[1].shape()[0]};
   launch(args.call, {.blocks = team_blocks(rows.most, 1), .threads = dim3(kTensorThreads)},
          update_rows<Rule, T>, rows, step_scalars(args.inputs), rule);
 }

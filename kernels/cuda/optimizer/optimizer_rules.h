@@ -1,5 +1,5 @@
 // What SGD and Adam do to each element, wherever the elements lie: in tensors of all parameters, or
-// in rows of one.
+// in rows of one. FLOPs are of an element, a division or root 4, as costs of ops count them.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace trainscope::cuda {
 
-// Kept: the parameter, m and v.
+// Kept: the parameter, m and v. FLOPs: 21, in mode Adam 22.
 template <AdamMode kMode>
 struct AdamRule {
   static constexpr int kKept = 3;
@@ -64,7 +64,8 @@ struct AdamRule {
 
 enum class Momentum : std::uint8_t { kNone, kPlain, kNesterov };
 
-// Kept: the parameter, and the buffer where there is a momentum.
+// Kept: the parameter, and the buffer where there is a momentum. FLOPs: 5, 7 with a momentum, 9
+// with Nesterov's.
 template <Momentum kMomentum>
 struct SgdRule {
   static constexpr int kKept = kMomentum == Momentum::kNone ? 1 : 2;

@@ -1,5 +1,8 @@
-// Tensors of all parameters in few launches: tables of addresses that are passed by value, and
-// which block of a launch works on which tensor.
+// Tensors of all parameters in one launch: a table of addresses that is passed by value, and which
+// block of the launch works on which tensor. A table has 602 parameters of AdamW or LAMB, 2322
+// gradients of the global norm; of more there is a launch for each table that they fill. A table in
+// the workspace instead would have to be copied there at each replay, because other calls use that
+// memory in between: a copy and a launch, where up to 1204 parameters take two launches.
 #pragma once
 
 #include <cmath>
@@ -21,27 +24,51 @@ inline std::int64_t tensor_blocks(std::int64_t elements) {
   return (elements + kTensorBlock - 1) / kTensorBlock;
 }
 
-// Up to kMost rows, each of one tensor; block b works on the last row whose first block is <= b.
-template <class Row, int kMost>
+// Elements [begin, end) of the tensor of a row: those of one block.
+struct BlockOfTensor {
+  int row;
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// One row a tensor, as many as fit into an argument of a launch. Block b works on the last row
+// whose first block is <= b.
+template <class Row>
 struct TensorTable {
+  static constexpr std::size_t kOtherArgumentBytes = 256;  // scalars, numbers of a rule
+  static constexpr std::size_t kRowBytes =
+      sizeof(Row) + sizeof(std::int32_t) + sizeof(std::uint16_t);
+  static constexpr int kMost =
+      static_cast<int>((kMaxArgumentBytes - kOtherArgumentBytes) / kRowBytes);
+
   Row rows[kMost];
   std::int32_t first_block[kMost + 1];  // of row k; behind the last row: of all
   std::int32_t count;
+  std::uint16_t last_elements[kMost];  // of row k's last block
 
   __host__ __device__ std::int32_t blocks() const { return first_block[count]; }
   // Adds a row for a tensor of `elements`; false when the table is full.
   bool add(const Row& row, std::int64_t elements) {
     if (count == kMost) return false;
+    const std::int64_t blocks = tensor_blocks(elements);
     rows[count] = row;
+    last_elements[count] = static_cast<std::uint16_t>(elements - (blocks - 1) * kTensorBlock);
     ++count;
-    first_block[count] =
-        first_block[count - 1] + static_cast<std::int32_t>(tensor_blocks(elements));
+    first_block[count] = first_block[count - 1] + static_cast<std::int32_t>(blocks);
     return true;
   }
   void clear() {
     count = 0;
     first_block[0] = 0;
   }
+  __device__ BlockOfTensor block_of_tensor(std::int32_t block) const {
+    const int row = row_of(block);
+    const std::int64_t begin = (block - first_block[row]) * kTensorBlock;
+    const bool is_last = block + 1 == first_block[row + 1];
+    return {row, begin, begin + (is_last ? last_elements[row] : kTensorBlock)};
+  }
+
+ private:
   __device__ int row_of(std::int32_t block) const {
     int low = 0;
     int high = count - 1;
@@ -57,35 +84,20 @@ struct TensorTable {
   }
 };
 
-// Elements [begin, end) of a tensor: those of one block.
-struct BlockOfTensor {
-  std::int64_t begin;
-  std::int64_t end;
-};
-__device__ inline BlockOfTensor block_of_tensor(std::int32_t block_in_tensor,
-                                                std::int64_t elements) {
-  const std::int64_t begin = block_in_tensor * kTensorBlock;
-  const std::int64_t end = begin + kTensorBlock;
-  return {begin, end < elements ? end : elements};
-}
-
 // --- A step's tensors ----------------------------------------------------------------------------
 
-inline constexpr std::size_t kMostKept = 4;  // the parameter and what is kept beside it
-
-// One parameter with its momentum, or m and v, or RMSprop's three.
-template <typename T>
+// One parameter with what a rule keeps of it: kept[0] the parameter itself, then its momentum, or m
+// and v, or RMSprop's three. All are changed in place.
+template <typename T, class Rule>
 struct UpdatedTensor {
   const T* gradient;
-  const T* old[kMostKept];
-  T* next[kMostKept];  // each may be its old one
-  std::int64_t elements;
+  T* kept[Rule::kKept];
   double decay;       // weight decay
   double rate_scale;  // what the learning rate is multiplied with
 };
 
-template <typename T>
-using UpdatedTensors = TensorTable<UpdatedTensor<T>, 36>;
+template <typename T, class Rule>
+using UpdatedTensors = TensorTable<UpdatedTensor<T, Rule>>;
 
 // Where the scalars of a step lie in device memory: a replayed graph reads new ones.
 struct StepScalars {
@@ -139,21 +151,28 @@ inline StepNumbers step_numbers(const OptimizerParams& params) {
           .bias_correction = params.bias_correction};
 }
 
-// Parameter `index` of a step whose inputs are groups (parameters, gradients, states ...) of
-// tensors, and whose outputs are the same without gradients.
-template <typename T>
-UpdatedTensor<T> updated_tensor(const RunArgs& args, std::size_t index) {
+// Copies what is kept to where its next values go, unless it lies there, as in a plan whose updates
+// are in place: kernels change it in place. Inputs are groups (parameters, gradients, states ...)
+// of as many tensors as there are parameters; outputs are the same without gradients.
+inline void keep_in_place(const RunArgs& args) {
+  const std::size_t count = std::get<OptimizerParams>(args.params).weight_decay.size();
+  for (std::size_t k = 0; k < args.outputs.size(); ++k) {
+    const TensorView& old = args.inputs[k < count ? k : k + count];
+    const TensorView& next = args.outputs[k];
+    if (next.data != old.data) copy_bytes(args.call, next.data, old.data, next.type.bytes());
+  }
+}
+
+// Parameter `index` of a step of such inputs and outputs.
+template <typename T, class Rule>
+UpdatedTensor<T, Rule> updated_tensor(const RunArgs& args, std::size_t index) {
   const auto& params = std::get<OptimizerParams>(args.params);
   const std::size_t count = params.weight_decay.size();
-  const std::size_t kept = args.outputs.size() / count;
-  UpdatedTensor<T> tensor{};
+  UpdatedTensor<T, Rule> tensor{};
   tensor.gradient = args.inputs[count + index].as<const T>();
-  for (std::size_t group = 0; group < kept; ++group) {
-    const std::size_t input = group == 0 ? 0 : group + 1;
-    tensor.old[group] = args.inputs[input * count + index].as<const T>();
-    tensor.next[group] = args.outputs[group * count + index].as<T>();
+  for (std::size_t group = 0; group < Rule::kKept; ++group) {
+    tensor.kept[group] = args.outputs[group * count + index].as<T>();
   }
-  tensor.elements = args.inputs[index].elements();
   tensor.decay = params.weight_decay[index];
   tensor.rate_scale = params.learning_rate_scale[index];
   return tensor;
@@ -161,10 +180,10 @@ UpdatedTensor<T> updated_tensor(const RunArgs& args, std::size_t index) {
 
 // Calls f(tensors, first) for as many tables as the parameters fill; `first` is how many blocks
 // came before.
-template <typename T, class F>
+template <typename T, class Rule, class F>
 void for_each_table(const RunArgs& args, F f) {
   const std::size_t count = std::get<OptimizerParams>(args.params).weight_decay.size();
-  UpdatedTensors<T> tensors;
+  UpdatedTensors<T, Rule> tensors;
   tensors.clear();
   std::int64_t first = 0;
   const auto pass = [&] {
@@ -173,10 +192,11 @@ void for_each_table(const RunArgs& args, F f) {
     tensors.clear();
   };
   for (std::size_t index = 0; index < count; ++index) {
-    const UpdatedTensor<T> tensor = updated_tensor<T>(args, index);
-    if (tensors.add(tensor, tensor.elements)) continue;
+    const UpdatedTensor<T, Rule> tensor = updated_tensor<T, Rule>(args, index);
+    const std::int64_t elements = args.inputs[index].elements();
+    if (tensors.add(tensor, elements)) continue;
     pass();
-    tensors.add(tensor, tensor.elements);
+    tensors.add(tensor, elements);
   }
   pass();
 }

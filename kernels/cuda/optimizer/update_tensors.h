@@ -13,25 +13,14 @@
 
 namespace trainscope::cuda {
 
-// What step 0 does: nothing changes, whatever the gradients hold.
-template <typename T>
-__device__ void keep_elements(const UpdatedTensor<T>& tensor, std::size_t group, std::int64_t begin,
-                              std::int64_t end) {
-  if (tensor.next[group] == tensor.old[group]) return;
-  for (std::int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-    tensor.next[group][i] = tensor.old[group][i];
-  }
-}
-
 // Whether packs may begin at the tensor's first elements, and so at those of each block.
-template <int kKept, typename T>
-__device__ bool takes_packs(const UpdatedTensor<T>& tensor) {
+template <typename T, class Rule>
+__device__ bool takes_packs(const UpdatedTensor<T, Rule>& tensor) {
   constexpr std::uintptr_t kBytes = alignof(Pack<T, kPackWidth>);
   std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(tensor.gradient);
 #pragma unroll
-  for (int group = 0; group < kKept; ++group) {
-    bits |= reinterpret_cast<std::uintptr_t>(tensor.old[group]);
-    bits |= reinterpret_cast<std::uintptr_t>(tensor.next[group]);
+  for (int group = 0; group < Rule::kKept; ++group) {
+    bits |= reinterpret_cast<std::uintptr_t>(tensor.kept[group]);
   }
   return bits % kBytes == 0;
 }
@@ -40,15 +29,15 @@ __device__ bool takes_packs(const UpdatedTensor<T>& tensor) {
 template <int kWidth, class Rule, typename T>
 __device__ __forceinline__ void update_elements(const Rule& rule,
                                                 const typename Rule::template Factors<T>& factors,
-                                                const UpdatedTensor<T>& tensor, std::int64_t begin,
-                                                std::int64_t end) {
+                                                const UpdatedTensor<T, Rule>& tensor,
+                                                std::int64_t begin, std::int64_t end) {
   using Elements = Pack<T, kWidth>;
-  for (std::int64_t i = begin + threadIdx.x * kWidth; i < end; i += blockDim.x * kWidth) {
+  for (std::int64_t i = begin + threadIdx.x * kWidth; i < end; i += kTensorThreads * kWidth) {
     const Elements gradient = *reinterpret_cast<const Elements*>(tensor.gradient + i);
     Elements kept[Rule::kKept];
 #pragma unroll
     for (int group = 0; group < Rule::kKept; ++group) {
-      kept[group] = *reinterpret_cast<const Elements*>(tensor.old[group] + i);
+      kept[group] = *reinterpret_cast<const Elements*>(tensor.kept[group] + i);
     }
 #pragma unroll
     for (int k = 0; k < kWidth; ++k) {
@@ -61,7 +50,7 @@ __device__ __forceinline__ void update_elements(const Rule& rule,
     }
 #pragma unroll
     for (int group = 0; group < Rule::kKept; ++group) {
-      *reinterpret_cast<Elements*>(tensor.next[group] + i) = kept[group];
+      *reinterpret_cast<Elements*>(tensor.kept[group] + i) = kept[group];
     }
   }
 }
@@ -70,30 +59,26 @@ __device__ __forceinline__ void update_elements(const Rule& rule,
 template <class Rule, typename T>
 __device__ __forceinline__ void update_range(const Rule& rule,
                                              const typename Rule::template Factors<T>& factors,
-                                             const UpdatedTensor<T>& tensor, std::int64_t begin,
-                                             std::int64_t end) {
+                                             const UpdatedTensor<T, Rule>& tensor,
+                                             std::int64_t begin, std::int64_t end) {
   const std::int64_t whole =
-      takes_packs<Rule::kKept>(tensor) ? begin + (end - begin) / kPackWidth * kPackWidth : begin;
+      takes_packs(tensor) ? begin + (end - begin) / kPackWidth * kPackWidth : begin;
   update_elements<kPackWidth>(rule, factors, tensor, begin, whole);
   update_elements<1>(rule, factors, tensor, whole, end);
 }
 
-// Bytes: each tensor of a parameter read and written once, and its gradient read.
+// New values of all parameters and their states, as `rule` says; none at step 0, whatever the
+// gradients hold. A block computes 8192 elements of one tensor, a thread four at a time. Bytes: 8
+// kKept + 4 an element: the gradient read, what is kept read and written once. FLOPs: the rule's.
 template <class Rule, typename T>
 __global__ void __launch_bounds__(kTensorThreads)
-    update_tensors(const UpdatedTensors<T> tensors, const StepScalars scalars, const Rule rule) {
+    update_tensors(const UpdatedTensors<T, Rule> tensors, const StepScalars scalars,
+                   const Rule rule) {
   using Factors = typename Rule::template Factors<T>;
   TRAINSCOPE_SHARED(Factors, factors, 1);
-  const auto block = static_cast<std::int32_t>(blockIdx.x);
-  const int row = tensors.row_of(block);
-  const UpdatedTensor<T>& tensor = tensors.rows[row];
-  const BlockOfTensor own = block_of_tensor(block - tensors.first_block[row], tensor.elements);
-  if (*scalars.step == 0) {
-    for (std::size_t group = 0; group < Rule::kKept; ++group) {
-      keep_elements(tensor, group, own.begin, own.end);
-    }
-    return;
-  }
+  if (*scalars.step == 0) return;
+  const BlockOfTensor own = tensors.block_of_tensor(static_cast<std::int32_t>(blockIdx.x));
+  const UpdatedTensor<T, Rule>& tensor = tensors.rows[own.row];
   if (threadIdx.x == 0) {
     factors[0] = rule.template factors<T>(scalars, tensor.decay, tensor.rate_scale);
   }
@@ -103,11 +88,13 @@ __global__ void __launch_bounds__(kTensorThreads)
 
 template <typename T, class Rule>
 void run_update(const RunArgs& args, const Rule& rule) {
+  keep_in_place(args);
   const StepScalars scalars = step_scalars(args.inputs);
-  for_each_table<T>(args, [&](const UpdatedTensors<T>& tensors, std::int64_t) {
-    launch(args.call, tensor_grid(tensors.blocks()), update_tensors<Rule, T>, tensors, scalars,
-           rule);
-  });
+  for_each_table<T, Rule>(args,
+                          [&](const UpdatedTensors<T, Rule>& tensors, std::int64_t /*first*/) {
+                            launch(args.call, tensor_grid(tensors.blocks()),
+                                   update_tensors<Rule, T>, tensors, scalars, rule);
+                          });
 }
 
 }  // namespace trainscope::cuda

@@ -8,6 +8,7 @@
 #include "kernels/api/back_end.h"
 #include "kernels/cuda/device/cuda_device.h"
 #include "kernels/cuda/gemm/cublas_lt.h"
+#include "kernels/cuda/gemm/lt_choices.h"
 #include "kernels/cuda/plugin/cuda_kernels.h"
 #ifdef TRAINSCOPE_HAS_CUDNN
 #include "kernels/cuda/cudnn/cudnn.h"
@@ -29,9 +30,11 @@ void write_text(const std::string& text, char* to, std::size_t bytes) {
   to[count] = '\0';
 }
 
-// Null, with the reason, where there is no device.
+// Null, with the reason, where there is no device. A file of choices that cannot be read is told
+// here and not by the first matmul.
 std::unique_ptr<CudaDevice> device_of(int number, std::string* why_not) {
   std::unique_ptr<CudaDevice> device;
+  (void)lt_choices();
   *why_not = load_cublas_lt();
   if (why_not->empty()) device = CudaDevice::make(number, cuda_kernels(), why_not);
   if (device != nullptr && cublas_lt_handle(why_not) == nullptr) device.reset();
@@ -106,6 +109,9 @@ DeviceTracer* make_tracer(Device& device, char* why, std::size_t why_bytes) noex
 void describe(const Device& device, char* text, std::size_t bytes) noexcept {
   std::string lines = static_cast<const CudaDevice&>(device).description() + "\ncuBLASLt " +
                       cublas_lt().version_text();
+  if (const LtChoices* choices = lt_choices(); choices != nullptr) {
+    lines += ", algorithms by time, kept in '" + choices->file() + "'";
+  }
 #ifdef TRAINSCOPE_HAS_CUDNN
   (void)static_cast<const CudaDevice&>(device).select();
   lines += "\n" + cudnn_description();

@@ -169,7 +169,8 @@ __device__ T all_counted(const PoolGeometry& g, const PlanePlace& o) {
                         counted(g, 2, o.axis[2]));
 }
 
-// Bytes: x read (again from L1 where windows overlap), y written once.
+// Bytes: x read once for each window that has it (again from L1), y written once. FLOPs: 1 an
+// element of a window, 1 a window.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads)
     average_windows(const PoolGeometry g, const T* x, T* y) {
@@ -183,7 +184,8 @@ __global__ void __launch_bounds__(kTeamThreads)
   y[i] = sum / all_counted<T>(g, o);
 }
 
-// Bytes: dy read (again from L1), dx written once.
+// Bytes: dy read once for each element of its window (again from L1), dx written once. FLOPs: 2 for
+// each of these.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads)
     spread_averages(const PoolGeometry g, const T* dy, T* dx) {
@@ -234,7 +236,8 @@ __device__ LargestOfWindow<T> largest_of_window(const DeviceWindow& w, const T* 
   return best;
 }
 
-// y and places may be null. Bytes: x read (again from L1), y and places written once.
+// y and places may be null. Bytes: x read once for each window that has it (again from L1), y and
+// places written once.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads)
     largest_of_windows(const PoolGeometry g, const T* x, T* y, std::int64_t* places) {
@@ -247,7 +250,8 @@ __global__ void __launch_bounds__(kTeamThreads)
   if (places != nullptr) places[i] = best.place < 0 ? -1 : first + best.place;
 }
 
-// places [planes, out...]: of the first maximum of each window in its plane.
+// places [planes, out...]: of the first maximum of each window in its plane. Bytes: x read once for
+// each window that has it (again from L1), 4 a window written.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads)
     find_maxima(const PoolGeometry g, const T* x, std::int32_t* places) {
@@ -258,7 +262,8 @@ __global__ void __launch_bounds__(kTeamThreads)
   places[i] = largest_of_window(g.window, plane, g.out.place(own.element)).place;
 }
 
-// Bytes: dy and places read (again from L1), dx written once.
+// Bytes: 4 for each window that has the element (again from L1) and dy at its maximum read, dx
+// written once. FLOPs: 1 a window.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads)
     spread_to_maxima(const PoolGeometry g, const T* dy, const std::int32_t* places, T* dx) {

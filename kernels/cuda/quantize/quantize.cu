@@ -66,7 +66,8 @@ QuantizeOperands<T> quantize_operands(const RunArgs& args) {
           .greatest = static_cast<T>(params.greatest)};
 }
 
-// A thread an element. Bytes: x read and y written once, scales and zero points from L1.
+// A thread an element. Bytes: x read and y written once, scales and zero points from L1. FLOPs: 7
+// an element, rounding and comparisons among them.
 template <class T>
 __global__ void __launch_bounds__(kTeamThreads)
     quantize_and_back(const ScaleLayout layout, const QuantizeOperands<T> a) {
@@ -80,7 +81,8 @@ __global__ void __launch_bounds__(kTeamThreads)
   a.y[i] = ((raised > a.greatest ? a.greatest : raised) - zero) * scale;
 }
 
-// The gradient of what lies within the limits. Bytes: x and dy read, dx written once.
+// The gradient of what lies within the limits. Bytes: x read once, dy within the limits, scales and
+// zero points from L1; dx written once. FLOPs: 5 an element.
 template <class T>
 __global__ void __launch_bounds__(kTeamThreads)
     pass_quantized(const ScaleLayout layout, const QuantizeOperands<T> a) {

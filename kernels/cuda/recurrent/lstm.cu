@@ -41,8 +41,9 @@ struct LstmStep {
   }
 };
 
-// A thread a unit. Bytes: a saved row's gates read, it, the states and Y written once. A step
-// behind the end of a sequence changes no state and has gates of 0.
+// A thread a unit. Bytes: a saved row's gates, the cell and 8 numbers of bias read, the row, the
+// states and Y written once. A step behind the end of a sequence changes no state and has gates of
+// 0.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads) finish_lstm_step(const LstmStep<T> step) {
   using C = Computed<T>;

@@ -48,8 +48,8 @@ struct LstmGradientStep {
   }
 };
 
-// A thread a unit. Bytes: a saved row, the cell before it and dY read, the states' gradients read
-// and written, the gates' written.
+// A thread a unit. Bytes: a saved row (its output gate twice), the cell before it and dY read, the
+// states' gradients read and written, the gates' written.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads) go_back_lstm_step(const LstmGradientStep<T> step) {
   using C = Computed<T>;

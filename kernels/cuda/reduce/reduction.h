@@ -131,6 +131,7 @@ __device__ typename P::Accumulated join_places(const ReduceWalk& walk, const typ
 }
 
 // Columns == 1. A block for each kept place and chunk; lanes and warps are joined at the end.
+// Bytes: as above. One join an element, as in the kernels below.
 template <class P>
 __global__ void __launch_bounds__(kReduceThreads)
     reduce_places(ReduceWalk walk, const typename P::Element* x, typename P::Result* y,

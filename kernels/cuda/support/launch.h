@@ -2,7 +2,7 @@
 //
 //   launch(args.call, {.blocks = rows, .threads = 256}, softmax_rows<float>, x, y, columns);
 //
-// Arguments are passed by value, at most 4 KiB of them, and a launch reads nothing else of the
+// Arguments are passed by value, at most 32764 bytes, and a launch reads nothing else of the
 // host's: so it can be captured and replayed. It neither waits nor allocates. Without blocks
 // nothing is launched. What CUDA refuses is said through call.fail with the kernel's launch sizes
 // and the stream.
@@ -30,8 +30,8 @@ struct Grid {
   bool empty() const { return blocks.x == 0 || blocks.y == 0 || blocks.z == 0; }
 };
 
-// Of all arguments of a launch, on the oldest architecture that is built for.
-inline constexpr std::size_t kMaxArgumentBytes = 4096;
+// Of all arguments of a launch, on GPUs of compute capability 7.0 and above since CUDA 12.1.
+inline constexpr std::size_t kMaxArgumentBytes = 32764;
 
 #ifdef TRAINSCOPE_EMULATE
 

@@ -168,8 +168,10 @@ class Gates:
         self.breaks("sm_90a: rows of sass.tsv are of ptxas 13.0.88, of kernels.tsv of 13.1.5")
         self.write("kernels.tsv", good)
         # What another compiler makes is not compared, which is said.
-        self.make(version="13.1.5", scale=("LDL",))
+        self.make(version="13.1.5", scale=(*WIDE, "FADD"))
         self.holds("sm_90a is not compared with sass.tsv: compiled by ptxas 13.1.5, the rows are of 13.0.88")
+        self.make(version="13.1.5", scale=(*WIDE, "LDL"))  # the gates without a row hold of its code, too
+        self.breaks(f"{SCALE}: 1 LDL and 0 STL, without a reason in stack.tsv")
         self.make(image(cubin("scale_rows", arch="sm_80", code=code(*PLAIN))))
         self.holds("sm_80 is not compared")
         self.update("3 rows")

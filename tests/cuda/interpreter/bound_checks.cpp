@@ -17,25 +17,6 @@ bool begins_with_any(std::string_view opcode, std::initializer_list<std::string_
                              [&](std::string_view each) { return opcode.starts_with(each); });
 }
 
-// How many of the operands are results; they come first.
-std::size_t results_of(const Instruction& instruction) {
-  const std::string_view opcode = instruction.opcode;
-  if (begins_with_any(opcode,
-                      {"st.", "red.", "bar.sync", "bar.warp", "bra", "ret", "exit", "cp.async"})) {
-    return 0;
-  }
-  std::size_t results = 1;
-  if (opcode.starts_with("ld.")) results = instruction.count;
-  if (opcode.starts_with("shfl.")) results = 2;
-  if (opcode.starts_with("mma.")) results = 4;
-  if (opcode.starts_with("ldmatrix.")) {
-    if (opcode.find(".x2.") != std::string_view::npos) results = 2;
-    if (opcode.find(".x4.") != std::string_view::npos) results = 4;
-  }
-  if (opcode.starts_with("unpack.")) results = instruction.operands.size() - 1;
-  return std::min(results, instruction.operands.size());
-}
-
 // What it gives is of the thread, or of memory, whatever its operands are.
 bool is_own(const Instruction& instruction) {
   const std::string_view opcode = instruction.opcode;
@@ -60,7 +41,10 @@ class BoundChecks {
   std::vector<BoundCheck> find() {
     find_varying();
     find_definitions();
-    for (std::size_t place = 0; place < kernel_.code.size(); ++place) look_at(place);
+    find_loops();
+    for (std::size_t place = 0; place < kernel_.code.size(); ++place) {
+      if (paths_.is_reached(place)) look_at(place);
+    }
     std::vector<BoundCheck> checks;
     for (const auto& [place, passes] : found_) {
       if (passes.size() == 1) checks.push_back({.place = place, .passes = *passes.begin()});
@@ -129,6 +113,26 @@ class BoundChecks {
     }
   }
 
+  // Lines of the source whose conditions loops go back by.
+  void find_loops() {
+    for (std::size_t place = 0; place < kernel_.code.size(); ++place) {
+      const Instruction& branch = kernel_.code[place];
+      if (branch.flow != Flow::kBranch || index(branch.target) > place) continue;
+      for (const std::size_t made : definitions_[branch.guard]) {
+        if (kernel_.code[made].source_line != 0) loops_.insert(line_of(kernel_.code[made]));
+      }
+    }
+  }
+  static std::pair<int, int> line_of(const Instruction& instruction) {
+    return {instruction.source_file, instruction.source_line};
+  }
+  // Whether it compares a loop's rounds with a constant: so the compiler chooses among the copies
+  // of its body.
+  bool counts_rounds(const Instruction& comparison) const {
+    return loops_.contains(line_of(comparison)) &&
+           (numbers_.contains(comparison.operands[1]) || numbers_.contains(comparison.operands[2]));
+  }
+
   void look_at(std::size_t place) {
     const Instruction& instruction = kernel_.code[place];
     const int guard = instruction.guard;
@@ -168,7 +172,7 @@ class BoundChecks {
     const auto found = definitions_.find(predicate);
     if (found == definitions_.end()) return;
     for (const std::size_t place : found->second) {
-      if (!traced_.insert({place, passes}).second) continue;
+      if (!paths_.is_reached(place) || !traced_.insert({place, passes}).second) continue;
       const Instruction& made = kernel_.code[place];
       if (made.opcode == "and.pred" || made.opcode == "or.pred") {
         trace(made.operands[1], passes);
@@ -177,7 +181,8 @@ class BoundChecks {
         trace(made.operands[1], !passes);
       } else if (made.opcode == "mov.pred") {
         trace(made.operands[1], passes);
-      } else if (orders_integers(made) && has_varying_operand(made)) {
+      } else if (orders_integers(made) && has_varying_operand(made) && !counts_rounds(made) &&
+                 !paths_.choices().contains(made.operands[0])) {
         found_[place].insert(passes);
       }
     }
@@ -188,11 +193,30 @@ class BoundChecks {
   std::vector<bool> varies_;                             // by register
   std::map<int, std::uint64_t> numbers_;                 // by the register that holds one
   std::map<int, std::vector<std::size_t>> definitions_;  // of predicates, and of what they choose
+  std::set<std::pair<int, int>> loops_;                  // files and lines
   std::set<std::pair<std::size_t, bool>> traced_;
   std::map<std::size_t, std::set<bool>> found_;
 };
 
 }  // namespace
+
+std::size_t results_of(const Instruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  if (begins_with_any(opcode,
+                      {"st.", "red.", "bar.sync", "bar.warp", "bra", "ret", "exit", "cp.async"})) {
+    return 0;
+  }
+  std::size_t results = 1;
+  if (opcode.starts_with("ld.")) results = instruction.count;
+  if (opcode.starts_with("shfl.")) results = 2;
+  if (opcode.starts_with("mma.")) results = 4;
+  if (opcode.starts_with("ldmatrix.")) {
+    if (opcode.find(".x2.") != std::string_view::npos) results = 2;
+    if (opcode.find(".x4.") != std::string_view::npos) results = 4;
+  }
+  if (opcode.starts_with("unpack.")) results = instruction.operands.size() - 1;
+  return std::min(results, instruction.operands.size());
+}
 
 std::vector<BoundCheck> bound_checks_of(const Kernel& kernel, const CodePaths& paths) {
   return BoundChecks(kernel, paths).find();

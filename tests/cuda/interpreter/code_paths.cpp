@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "tests/cuda/interpreter/thread_choices.h"
+
 namespace trainscope::ptx {
 
 void MemoryUse::add(const MemoryUse& other) {
@@ -42,6 +44,7 @@ bool conflicts(const MemoryUse& one, const MemoryUse& other) {
 
 CodePaths::CodePaths(const Kernel& kernel)
     : code_(kernel.code),
+      choices_(choices_of_threads(kernel)),
       uses_(kernel.code.size()),
       followers_(kernel.code.size()),
       leaders_(kernel.code.size()) {
@@ -49,10 +52,14 @@ CodePaths::CodePaths(const Kernel& kernel)
     const Instruction& instruction = code_[place];
     uses_[place] = memory_use_of(instruction);
     const bool leaves = instruction.flow == Flow::kBranch || instruction.flow == Flow::kExit;
-    const bool goes_on = !leaves || instruction.guard != Instruction::kNone;
+    const auto choice = choices_.find(instruction.guard);
+    const bool is_chosen = choice != choices_.end();
+    const bool always = instruction.guard == Instruction::kNone ||
+                        (is_chosen && choice->second != instruction.guard_negated);
+    const bool never = is_chosen && !always;
     Followers& followers = followers_[place];
-    if (goes_on && place + 1 < code_.size()) followers.next = place + 1;
-    if (instruction.flow == Flow::kBranch) {
+    if ((!leaves || !always) && place + 1 < code_.size()) followers.next = place + 1;
+    if (instruction.flow == Flow::kBranch && !never) {
       followers.taken = static_cast<std::size_t>(instruction.target);
     }
     for (const std::size_t follower : {followers.next, followers.taken}) {
@@ -107,7 +114,7 @@ MemoryUse CodePaths::near(std::size_t barrier, bool forward) const {
   while (!open.empty()) {
     const std::size_t place = open.back();
     open.pop_back();
-    if (place >= code_.size() || seen[place]) continue;
+    if (place >= code_.size() || seen[place] || !reached_[place]) continue;
     seen[place] = true;
     const Instruction& instruction = code_[place];
     const bool is_block_barrier = instruction.flow == Flow::kBarrier;

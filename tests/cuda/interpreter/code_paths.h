@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "tests/cuda/interpreter/instruction.h"
@@ -33,6 +34,11 @@ class CodePaths {
   // For as long as the kernel and its code are there.
   explicit CodePaths(const Kernel& kernel);
 
+  // Predicates that have one value for every thread (choices_of_threads()): branches by them go one
+  // way.
+  const std::map<int, bool>& choices() const { return choices_; }
+  // Whether any thread may come to this place.
+  bool is_reached(std::size_t place) const { return reached_[place]; }
   // Of the instructions that lanes come to only if they went this way at the branch.
   MemoryUse only_behind(std::size_t branch, Way way) const;
   // Of those that may run before a barrier, and behind it, with no other one in between that orders
@@ -53,6 +59,7 @@ class CodePaths {
   MemoryUse near(std::size_t barrier, bool forward) const;
 
   const std::vector<Instruction>& code_;
+  std::map<int, bool> choices_;
   std::vector<MemoryUse> uses_;  // by place, as all of these
   std::vector<Followers> followers_;
   std::vector<std::vector<std::size_t>> leaders_;  // what an instruction may follow

@@ -64,7 +64,11 @@ struct Instruction {
   int line = 0;         // of the PTX text
   int source_file = 0;  // as the text numbers them
   int source_line = 0;
+  int inlined_line = 0;  // where the function of that line was inlined; 0: it was not
 };
+
+// How many of the operands are results.
+std::size_t results_of(const Instruction& instruction);
 
 enum class SpecialRegister : std::uint8_t {
   kThreadX,
@@ -102,6 +106,7 @@ struct Kernel {
   std::size_t parameter_bytes = 0;
   std::size_t shared_bytes = 0;  // without what a launch asks for, which follows
   std::size_t local_bytes = 0;
+  unsigned most_threads = 1024;  // of a block
   std::vector<Instruction> code;
   int registers = 0;
   std::vector<Constant> constants;

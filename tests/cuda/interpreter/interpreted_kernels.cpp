@@ -58,6 +58,12 @@ void InterpretedKernels::take_over() {
   cuda::emulator::run_grids_by([this](const cuda::emulator::GridOfThreads& grid) { run(grid); });
 }
 
+void InterpretedKernels::change_grids(std::string_view kernel, int more_blocks) {
+  changed_kernel_ = kernel;
+  more_blocks_ = more_blocks;
+  changed_grids_ = 0;
+}
+
 void InterpretedKernels::done() { cuda::emulator::run_grids_by({}); }
 
 void InterpretedKernels::run(const cuda::emulator::GridOfThreads& grid) {
@@ -66,8 +72,14 @@ void InterpretedKernels::run(const cuda::emulator::GridOfThreads& grid) {
   if (found == places_.end()) throw NoText("no PTX of " + name);
   const Place& place = found->second;
   const std::vector<std::byte> arguments = laid_out(place.kernel(), grid.arguments);
+  Size3 blocks = size_of(grid.blocks);
+  if (name == changed_kernel_) {
+    blocks.x =
+        static_cast<unsigned>(std::max(std::int64_t{1}, std::int64_t{blocks.x} + more_blocks_));
+    if (blocks.x != grid.blocks.x) ++changed_grids_;
+  }
   machine_.run(*place.module, place.name,
-               {.blocks = size_of(grid.blocks),
+               {.blocks = blocks,
                 .threads = size_of(grid.threads),
                 .shared_bytes = grid.shared_bytes,
                 .arguments = arguments});

@@ -46,7 +46,15 @@ class InterpretedKernels {
   // One grid.
   void run(const cuda::emulator::GridOfThreads& grid);
 
+  // From now on grids of the kernel of this common name have so many blocks more along x, or fewer
+  // down to one. How many grids became others since is counted.
+  void change_grids(std::string_view kernel, int more_blocks);
+  int changed_grids() const { return changed_grids_; }
+
  private:
+  std::string changed_kernel_;
+  int more_blocks_ = 0;
+  int changed_grids_ = 0;
   Machine machine_;
   ProgramSymbols symbols_;
   std::vector<std::unique_ptr<Module>> modules_;

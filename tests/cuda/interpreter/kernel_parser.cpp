@@ -96,8 +96,13 @@ class Parser {
       labels_[statement.text] = static_cast<int>(kernel_.code.size());
     } else if (text.starts_with(".loc ")) {
       const std::size_t second = text.find(' ', 5);
-      source_file_ = static_cast<int>(number_of(text.substr(5)));
-      source_line_ = static_cast<int>(number_of(text.substr(second + 1)));
+      const auto file = static_cast<int>(number_of(text.substr(5)));
+      const auto line = static_cast<int>(number_of(text.substr(second + 1)));
+      // What the compiler has made of several lines (0) stands with the line before.
+      if (line == 0 && file == source_file_) return;
+      source_file_ = file;
+      source_line_ = line;
+      inlined_line_ = inlined_line_of(text);
     } else if (text.starts_with(".reg ")) {
       declare_registers(text.substr(text.find(' ', 5) + 1));
     } else if (text.starts_with(".shared ")) {
@@ -113,6 +118,15 @@ class Parser {
     } else {
       read_instruction(statement);
     }
+  }
+
+  // Of ".loc 2 62 5, function_name $L__info_string72, inlined_at 2 152 5".
+  static int inlined_line_of(std::string_view text) {
+    constexpr std::string_view kInlined = "inlined_at ";
+    const std::size_t at = text.find(kInlined);
+    if (at == std::string_view::npos) return 0;
+    const std::string_view place = text.substr(at + kInlined.size());
+    return static_cast<int>(number_of(place.substr(place.find(' ') + 1)));
   }
 
   // Memory of the block, whose addresses count from 0 in their own space, or of the thread.
@@ -138,8 +152,10 @@ class Parser {
 
   void read_instruction(const Statement& statement) {
     std::string_view text = statement.text;
-    Instruction instruction{
-        .line = statement.line, .source_file = source_file_, .source_line = source_line_};
+    Instruction instruction{.line = statement.line,
+                            .source_file = source_file_,
+                            .source_line = source_line_,
+                            .inlined_line = inlined_line_};
     if (text.starts_with('@')) {
       const std::size_t end = text.find(' ');
       const std::size_t begin = text[1] == '!' ? 2 : 1;
@@ -308,6 +324,7 @@ class Parser {
   std::vector<std::pair<std::size_t, std::string>> branches_;
   int source_file_ = 0;
   int source_line_ = 0;
+  int inlined_line_ = 0;
 };
 
 }  // namespace

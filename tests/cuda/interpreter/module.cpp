@@ -88,6 +88,11 @@ void Module::find_entries() {
     const std::size_t behind =
         static_cast<std::size_t>(entry.parameters.data() - text.data()) + entry.parameters.size();
     entry.body = between(text, '{', '}', behind);
+    const std::string_view rules =
+        text.substr(behind, static_cast<std::size_t>(entry.body.data() - text.data()) - behind);
+    if (const std::size_t most = find_directive(rules, ".maxntid", 0); most < rules.size()) {
+      entry.most_threads = static_cast<unsigned>(number_of(trimmed(rules.substr(most))));
+    }
     entry.parameters_line = line_at(entry.parameters.data());
     entry.body_line = line_at(entry.body.data());
     const std::string_view name = trimmed(text.substr(at, text.find('(', at) - at));
@@ -148,6 +153,7 @@ Kernel& Module::kernel(std::string_view name) {
                         .variables = variables_,
                         .shared = shared_,
                         .launch_memory = launch_memory_}));
+      if (entry.most_threads != 0) entry.parsed->most_threads = entry.most_threads;
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(name_ + error.what() + ", in " + std::string(name));
     }

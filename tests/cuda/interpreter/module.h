@@ -37,6 +37,7 @@ class Module {
     std::string_view body;        // between the braces
     int parameters_line = 0;
     int body_line = 0;
+    unsigned most_threads = 0;  // of a block; 0: the text does not say
     std::unique_ptr<Kernel> parsed;
   };
 

@@ -2,6 +2,9 @@
 #include "tests/cuda/interpreter/mutants.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
 
 #include "tests/cuda/interpreter/bound_checks.h"
 #include "tests/cuda/interpreter/code_paths.h"
@@ -21,6 +24,12 @@ void run_passing(Warp& warp, const Instruction& instruction, unsigned mask) {
   for_lanes(mask, [&](unsigned lane) { to.words[lane] = kPasses ? 1 : 0; });
 }
 
+std::vector<std::size_t> places_of(const Mutant& mutant) {
+  std::vector<std::size_t> places = mutant.copies;
+  places.push_back(mutant.place);
+  return places;
+}
+
 }  // namespace
 
 std::vector<Mutant> mutants_of(const Kernel& kernel) {
@@ -28,41 +37,59 @@ std::vector<Mutant> mutants_of(const Kernel& kernel) {
   std::vector<Mutant> mutants;
   for (std::size_t place = 0; place < kernel.code.size(); ++place) {
     const Instruction& instruction = kernel.code[place];
+    if (!paths.is_reached(place)) continue;
     if (instruction.orders_memory && conflicts(paths.before(place), paths.behind(place))) {
       mutants.push_back({.kind = MutantKind::kBarrier, .place = place});
     } else if (instruction.opcode.starts_with("cp.async.wait")) {
       mutants.push_back({.kind = MutantKind::kWait, .place = place});
     }
   }
+  using Source = std::tuple<int, int, int, std::string_view, bool>;
+  std::map<Source, std::size_t> of_source;
   for (const BoundCheck& check : bound_checks_of(kernel, paths)) {
+    const Instruction& at = kernel.code[check.place];
+    const Source source{at.source_file, at.source_line, at.inlined_line, at.opcode, check.passes};
+    const auto found = of_source.find(source);
+    if (found != of_source.end() && at.source_line != 0) {
+      mutants[found->second].copies.push_back(check.place);
+      continue;
+    }
+    of_source[source] = mutants.size();
     mutants.push_back({.kind = MutantKind::kBound, .place = check.place, .passes = check.passes});
   }
   std::ranges::sort(mutants, {}, &Mutant::place);
   return mutants;
 }
 
-Mutation::Mutation(Kernel& kernel, const Mutant& mutant)
-    : at_(kernel.code[mutant.place]), original_(at_) {
-  if (mutant.kind == MutantKind::kBound) {
-    at_.run = mutant.passes ? run_passing<true> : run_passing<false>;
-    return;
+Mutation::Mutation(Kernel& kernel, const Mutant& mutant) : kernel_(kernel) {
+  for (const std::size_t place : places_of(mutant)) {
+    Instruction& at = kernel.code[place];
+    originals_.emplace_back(place, at);
+    if (mutant.kind == MutantKind::kBound) {
+      at.run = mutant.passes ? run_passing<true> : run_passing<false>;
+      continue;
+    }
+    at.orders_memory = false;
+    if (at.opcode.starts_with("bar.red.")) continue;
+    at.run = run_nothing;
+    at.flow = Flow::kNext;
   }
-  at_.orders_memory = false;
-  if (at_.opcode.starts_with("bar.red.")) return;
-  at_.run = run_nothing;
-  at_.flow = Flow::kNext;
 }
 
-Mutation::~Mutation() { at_ = original_; }
+Mutation::~Mutation() {
+  for (const auto& [place, original] : originals_) kernel_.code[place] = original;
+}
 
 MutantWatch::MutantWatch(Kernel& kernel, std::span<const Mutant> mutants)
     : kernel_(kernel), watched_(kernel.code.size()) {
   for (const Mutant& mutant : mutants) {
-    Instruction& instruction = kernel.code[mutant.place];
-    watched_[mutant.place] = {.run = instruction.run,
-                              .is_check = mutant.kind == MutantKind::kBound,
-                              .passes = mutant.passes};
-    instruction.run = run_watched;
+    for (const std::size_t place : places_of(mutant)) {
+      Instruction& instruction = kernel.code[place];
+      watched_[place] = {.run = instruction.run,
+                         .is_check = mutant.kind == MutantKind::kBound,
+                         .passes = mutant.passes};
+      instruction.run = run_watched;
+    }
   }
   watch = this;
 }
@@ -72,6 +99,11 @@ MutantWatch::~MutantWatch() {
   for (std::size_t place = 0; place < watched_.size(); ++place) {
     if (watched_[place].run != nullptr) kernel_.code[place].run = watched_[place].run;
   }
+}
+
+bool MutantWatch::differs(const Mutant& mutant) const {
+  return std::ranges::any_of(places_of(mutant),
+                             [this](std::size_t place) { return watched_[place].differs; });
 }
 
 void MutantWatch::run_watched(Warp& warp, const Instruction& instruction, unsigned mask) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/cuda/interpreter/instruction.h"
@@ -20,10 +21,14 @@ struct Mutant {
   MutantKind kind = MutantKind::kBarrier;
   std::size_t place = 0;  // of the instruction in the kernel's code
   bool passes = false;    // of a bound check: the result that lets a lane pass
+  // Of a bound check: its other places, where the compiler unrolled the code around it.
+  std::vector<std::size_t> copies = {};
 };
 
-// In the order of the code. A barrier is left out where nothing is to be ordered: what may be done
-// before it and what may be done behind it, up to the nearest other barriers, do not conflict.
+// In the order of the code. A bound check is one of the source: comparisons of one line, inlined in
+// one line, with one opcode and one result that passes, are copies of it. A barrier is left out
+// where nothing is to be ordered: what may be done before it and what may be done behind it, up to
+// the nearest other barriers, do not conflict. What no thread comes to is no mutant.
 std::vector<Mutant> mutants_of(const Kernel& kernel);
 
 // The kernel is the mutant for as long as this lives.
@@ -34,8 +39,8 @@ class Mutation {
   Mutation(const Mutation&) = delete;
 
  private:
-  Instruction& at_;
-  const Instruction original_;
+  Kernel& kernel_;
+  std::vector<std::pair<std::size_t, Instruction>> originals_;  // by place
 };
 
 // Notes, for as long as it lives, which of the mutants would do something else than the kernel
@@ -47,7 +52,7 @@ class MutantWatch {
   ~MutantWatch();
   MutantWatch(const MutantWatch&) = delete;
 
-  bool differs(const Mutant& mutant) const { return watched_[mutant.place].differs; }
+  bool differs(const Mutant& mutant) const;
 
  private:
   struct Watched {

@@ -16,6 +16,7 @@
 namespace trainscope::test {
 namespace {
 
+constexpr std::size_t kMostShiftedBytes = 16384;  // of small cases alone: the others take long
 constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kBF16, DType::kF16};
 
 // Common names of the kernels that the case launches.
@@ -40,13 +41,14 @@ std::size_t bytes_of(const OpCase& op_case) {
 }  // namespace
 
 RunResult CaseRun::through(ptx::InterpretedKernels& ptx) const {
-  return run_interpreted(ptx, *op_case, *kernel, {.poison = 0xFF});
+  return run_interpreted(ptx, *op_case, *kernel, {.poison = 0xFF, .shifted = shifted});
 }
 
 Cases::Cases(const ptx::InterpretedKernels& ptx) : kernels_(cuda::own_kernels()) {
   for (const OpDef* row : ops_.rows()) {
     for (const std::string_view text : row->examples) {
       for (const DType type : kTypes) add(ptx, *row, text, type);
+      add_with_f32_sums(ptx, *row, text);
     }
   }
   for (const WideExample& example : wide_examples()) {
@@ -56,11 +58,29 @@ Cases::Cases(const ptx::InterpretedKernels& ptx) : kernels_(cuda::own_kernels())
     for (const DType type : kTypes) {
       if (row != nullptr) launched += add(ptx, *row, example.text, type);
     }
+    if (row != nullptr) launched += add_with_f32_sums(ptx, *row, example.text);
     if (launched == 0) {
       throw std::runtime_error("no kernel takes " + std::string(example.op) + " " + example.text);
     }
   }
-  for (auto& [kernel, runs] : runs_) std::ranges::stable_sort(runs, {}, &CaseRun::bytes);
+  for (auto& [kernel, runs] : runs_) {
+    std::ranges::stable_sort(runs, {}, &CaseRun::bytes);
+    const std::vector<CaseRun> aligned = runs;
+    for (CaseRun run : aligned) {
+      if (run.bytes > kMostShiftedBytes) break;
+      run.shifted = true;
+      runs.push_back(run);
+    }
+  }
+}
+
+std::size_t Cases::add_with_f32_sums(const ptx::InterpretedKernels& ptx, const OpDef& row,
+                                     std::string_view text) {
+  const std::string typed = with_f32_sums(row.name, text);
+  if (typed == text) return 0;
+  std::size_t launched = 0;
+  for (const DType type : {DType::kBF16, DType::kF16}) launched += add(ptx, row, typed, type);
+  return launched;
 }
 
 std::size_t Cases::add(const ptx::InterpretedKernels& ptx, const OpDef& row, std::string_view text,

@@ -20,6 +20,7 @@ struct CaseRun {
   const OpCase* op_case = nullptr;
   const Kernel* kernel = nullptr;
   std::size_t bytes = 0;  // of inputs and outputs
+  bool shifted = false;   // these begin one element behind where packs of them may
 
   RunResult through(ptx::InterpretedKernels& ptx) const;
 };
@@ -31,13 +32,17 @@ class Cases {
   // that there is no PTX of are left out. Throws std::runtime_error where a wide example has none.
   explicit Cases(const ptx::InterpretedKernels& ptx);
 
-  // Those that launch the kernel of this common name, the smallest first.
+  // Those that launch the kernel of this common name, the smallest first, and small ones
+  // again with shifted operands.
   std::vector<CaseRun> runs_of(std::string_view kernel) const;
 
  private:
   // The number of kernels of the PTX that the example launches in this type.
   std::size_t add(const ptx::InterpretedKernels& ptx, const OpDef& row, std::string_view text,
                   DType type);
+  // ... in the types of two bytes, with sums and statistics in f32.
+  std::size_t add_with_f32_sums(const ptx::InterpretedKernels& ptx, const OpDef& row,
+                                std::string_view text);
 
   OpTable ops_ = standard_ops();
   KernelTable kernels_;

@@ -21,6 +21,11 @@ namespace {
 constexpr std::int64_t kMostTimes = 256;
 constexpr std::int64_t kSomeMore = 1'000'000;
 
+// Blocks more than a kernel is launched with: threads that go round once do so twice in a smaller
+// grid, and all work is taken in a larger one.
+constexpr std::array<int, 2> kMoreBlocks{-1, 1};
+constexpr int kCasesInOtherGrids = 4;
+
 constexpr std::array<std::string_view, 3> kKinds{"barrier", "wait", "bound"};
 
 std::string_view kind_name(ptx::MutantKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
@@ -46,8 +51,10 @@ void print(const ptx::InterpretedKernels::Place& place, const ptx::Mutant& mutan
 
 MutationGate::MutationGate(const std::filesystem::path& folder) : ptx_(folder), cases_(ptx_) {
   for (const auto& [name, place] : ptx_.places()) {
-    Target target{
-        .place = &place, .runs = cases_.runs_of(name), .mutants = ptx::mutants_of(place.kernel())};
+    Target target{.name = name,
+                  .place = &place,
+                  .runs = cases_.runs_of(name),
+                  .mutants = ptx::mutants_of(place.kernel())};
     if (!target.mutants.empty()) targets_.push_back(std::move(target));
   }
 }
@@ -84,6 +91,12 @@ void MutationGate::choose(std::size_t count, std::uint64_t seed) {
   }
 }
 
+void MutationGate::keep_named(std::string_view text) {
+  std::erase_if(targets_, [&](const Target& target) {
+    return target.place->name.find(text) == std::string_view::npos;
+  });
+}
+
 void MutationGate::keep_part(std::size_t part, std::size_t parts) {
   std::vector<Target> kept;
   for (std::size_t i = part; i < targets_.size(); i += parts)
@@ -99,9 +112,19 @@ void MutationGate::run(const Target& target) {
   std::vector<Verdict> verdicts(target.mutants.size());
   const std::string_view none = target.runs.empty() ? "no example launches it" : "never reached";
   for (Verdict& verdict : verdicts) verdict.how = none;
+  const auto all_caught = [&] { return std::ranges::all_of(verdicts, &Verdict::caught); };
   for (const CaseRun& each : target.runs) {
-    if (std::ranges::all_of(verdicts, &Verdict::caught)) break;
-    run(target, each, verdicts);
+    if (all_caught()) break;
+    run(target, each, 0, verdicts);
+  }
+  for (const int more_blocks : kMoreBlocks) {
+    int cases = 0;
+    for (const CaseRun& each : target.runs) {
+      if (all_caught() || cases == kCasesInOtherGrids) break;
+      if (!takes_grid(target, each, more_blocks)) continue;
+      run(target, each, more_blocks, verdicts);
+      ++cases;
+    }
   }
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
     print(*target.place, target.mutants[i], verdicts[i]);
@@ -109,8 +132,10 @@ void MutationGate::run(const Target& target) {
 }
 
 // On one case, those that no case before has shown and that do something else there.
-void MutationGate::run(const Target& target, const CaseRun& each, std::vector<Verdict>& verdicts) {
+void MutationGate::run(const Target& target, const CaseRun& each, int more_blocks,
+                       std::vector<Verdict>& verdicts) {
   ptx::Machine& machine = ptx_.machine();
+  ptx_.change_grids(target.name, more_blocks);
   machine.forget_races();
   machine.counters() = {};
   machine.limit_launches(std::numeric_limits<std::int64_t>::max());
@@ -129,6 +154,23 @@ void MutationGate::run(const Target& target, const CaseRun& each, std::vector<Ve
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
     if (verdicts[i].caught || !differs[i]) continue;
     verdicts[i] = run_mutant(target, target.mutants[i], each, whole);
+  }
+}
+
+bool MutationGate::takes_grid(const Target& target, const CaseRun& each, int more_blocks) {
+  ptx::Machine& machine = ptx_.machine();
+  machine.limit_launches(std::numeric_limits<std::int64_t>::max());
+  machine.forget_races();
+  try {
+    ptx_.change_grids(target.name, more_blocks);
+    const RunResult result = each.through(ptx_);
+    if (ptx_.changed_grids() == 0 || !result.faults.empty() || !machine.races().empty()) {
+      return false;
+    }
+    ptx_.change_grids(target.name, 0);
+    return same_values(result.outputs, each.through(ptx_).outputs);
+  } catch (const ptx::Fault&) {
+    return false;
   }
 }
 

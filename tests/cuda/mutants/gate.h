@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/cuda/interpreter/interpreted_kernels.h"
@@ -25,6 +26,8 @@ class MutationGate {
 
   // Keeps so many, as many of each kind as of others where there are enough, chosen by the seed.
   void choose(std::size_t count, std::uint64_t seed);
+  // Keeps those of kernels whose names have this text in them.
+  void keep_named(std::string_view text);
   // Keeps those of each `parts`-th kernel, from this one on.
   void keep_part(std::size_t part, std::size_t parts);
   // Runs all that are kept, and prints a line for each. Throws std::runtime_error where a kernel
@@ -33,13 +36,17 @@ class MutationGate {
 
  private:
   struct Target {
+    std::string_view name;  // that g++ gives it too
     const ptx::InterpretedKernels::Place* place = nullptr;
     std::vector<CaseRun> runs;
     std::vector<ptx::Mutant> mutants;
   };
 
   void run(const Target& target);
-  void run(const Target& target, const CaseRun& each, std::vector<Verdict>& verdicts);
+  void run(const Target& target, const CaseRun& each, int more_blocks,
+           std::vector<Verdict>& verdicts);
+  // Whether the kernel gives the same in a grid of so many blocks more.
+  bool takes_grid(const Target& target, const CaseRun& each, int more_blocks);
   Verdict run_mutant(const Target& target, const ptx::Mutant& mutant, const CaseRun& each,
                      const RunResult& whole);
 

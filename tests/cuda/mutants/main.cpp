@@ -1,7 +1,8 @@
 // The kernels' PTX without one barrier, wait for copies or bound check at a time: do the examples
 // show it?
 //
-// Usage: cuda_mutants PTX_FOLDER [--seed N --count N] [--part I/N]
+// Usage: cuda_mutants PTX_FOLDER [--kernels TEXT] [--seed N --count N] [--part I/N]
+// --kernels: those whose names have the text in them.
 // Each line is a mutant's: kind, "caught" or "survived", how, source file, its line, kernel, line
 // of the PTX; tabs divide. Exit code 1: the kernels fail as they are; 2: the command line is wrong.
 #include <charconv>
@@ -19,6 +20,7 @@ namespace {
 
 struct Options {
   std::string_view folder;
+  std::string_view kernels = {};  // empty: all
   std::uint64_t seed = 1;
   std::size_t count = 0;  // 0: all
   std::size_t part = 0;
@@ -38,7 +40,10 @@ std::optional<Options> options_of(int count, char** words) {
     const std::string_view value = words[i + 1];
     const std::size_t slash = value.find('/');
     bool is_right = false;
-    if (name == "--seed") {
+    if (name == "--kernels") {
+      options.kernels = value;
+      is_right = true;
+    } else if (name == "--seed") {
       is_right = read(value, options.seed);
     } else if (name == "--count") {
       is_right = read(value, options.count) && options.count > 0;
@@ -56,11 +61,14 @@ std::optional<Options> options_of(int count, char** words) {
 int main(int count, char** words) {
   const std::optional<Options> options = options_of(count, words);
   if (!options) {
-    std::fputs("usage: cuda_mutants PTX_FOLDER [--seed N --count N] [--part I/N]\n", stderr);
+    std::fputs(
+        "usage: cuda_mutants PTX_FOLDER [--kernels TEXT] [--seed N --count N] [--part I/N]\n",
+        stderr);
     return 2;
   }
   try {
     trainscope::test::MutationGate gate{std::filesystem::path(options->folder)};
+    gate.keep_named(options->kernels);
     if (options->count != 0) gate.choose(options->count, options->seed);
     gate.keep_part(options->part, options->parts);
     gate.run();

@@ -14,7 +14,7 @@ std::string repeated(std::string_view text, int count) {
   return result;
 }
 
-// An optimizer's parameters, gradients and moments, each 39 times: more than one launch's table.
+// An optimizer's parameters, gradients and moments, each 39 times, and of a ragged block.
 std::string optimizer_state() {
   std::string text;
   for (const std::string_view each : {"[3]", "[3]", "[3]", "[3]>0"}) {
@@ -26,7 +26,7 @@ std::string optimizer_state() {
 }  // namespace
 
 std::vector<WideExample> wide_examples() {
-  return {
+  std::vector<WideExample> examples{
       // Rows that a block works on, more of them than blocks.
       {"Softmax", "[2,1100]"},
       {"Softmax", "[3,2001]"},
@@ -112,6 +112,9 @@ std::vector<WideExample> wide_examples() {
        "[1,70,4,40], [1,70,4,40], f32[1,4,70,2], [1,70,4,40], [1,131,2,40], [1,131,2,40], -, "
        "i64[]={3}; ratio=0.3 seed=5 outputs=3"},
   };
+  add_ragged_examples(examples);
+  add_edge_examples(examples);
+  return examples;
 }
 
 }  // namespace trainscope::test

@@ -135,6 +135,39 @@ FEW:
   CHECK(text.mutants.empty());
 }
 
+TEST_CASE("ptx mutants: what the threads' numbers decide alike for all of them is none") {
+  const MutatedText text(R"(
+	setp.gt.u32 %p1, %r1, 1023;
+	@%p1 bra END;
+	max.u32 %r6, %r1, 1023;
+	setp.eq.s32 %p2, %r6, 1023;
+	@%p2 bra REST;
+	setp.ge.u32 %p3, %r1, %r2;
+	@%p3 bra END;
+	ld.global.u32 %r7, [%rd2];
+REST:
+	st.global.u32 [%rd2], %r1;)");
+  CHECK(text.mutants.empty());
+}
+
+TEST_CASE("ptx mutants: where a loop begins is one, how many rounds it has is none") {
+  const MutatedText text(R"(
+	.loc 1 7 3
+	setp.ge.u32 %p1, %r1, %r2;
+	@%p1 bra END;
+	sub.s32 %r6, %r2, %r1;
+	setp.lt.u32 %p2, %r6, 4;
+	@%p2 bra REST;
+	st.global.u32 [%rd2], %r1;
+REST:
+	st.global.u32 [%rd2], %r6;
+	add.s32 %r6, %r6, -1;
+	setp.ne.s32 %p3, %r6, 0;
+	@%p3 bra REST;)");
+  REQUIRE(text.mutants.size() == 1);
+  CHECK(text.opcode(text.mutants[0]) == "setp.ge.u32");
+}
+
 TEST_CASE("ptx mutants: a barrier is one where there is something to order") {
   MutatedText text(R"(
 	bar.sync 0;

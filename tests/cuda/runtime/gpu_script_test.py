@@ -105,7 +105,7 @@ def check_ours(stages, with_cupti):
     total = lines_of(stages, "self_test", "self_test")[0]
     expect("self_test", total["examples"] > 0 and total["failed"] == 0, str(total))
     verified = lines_of(stages, "verify", "verify")
-    expect("verify", [line["precision"] for line in verified] == ["f32", "bf16", "fp16"] and
+    expect("verify", [line["precision"] for line in verified] == ["f32", "tf32", "bf16", "fp16"] and
            all(line["rows"] > 0 and line["beyond"] == 0 for line in verified), str(verified))
     trained = lines_of(stages, "train", "training")
     expect("train", len(trained) == 3 and all(line["same_bits"] and line["predicted_bytes"] == line["used_bytes"]

@@ -322,6 +322,28 @@ TEST_CASE_FIXTURE(SmallMatmul, "cublasLt computes what its descriptors say") {
   CHECK(choose(4) == CUBLAS_STATUS_NOT_SUPPORTED);  // A^T is [4, 2]
 }
 
+TEST_CASE_FIXTURE(SmallMatmul, "in TF32 factors are rounded to 10 bits, of two to the even one") {
+  const auto product_of = [&](float factor) {  // with 1
+    host.fill(0.0F);
+    host[0] = factor;
+    host[8] = 1.0F;
+    REQUIRE(copy(from, host.data(), compute) == cudaSuccess);
+    REQUIRE(choose(4) == CUBLAS_STATUS_SUCCESS);
+    REQUIRE(multiply(0) == CUBLAS_STATUS_SUCCESS);
+    return read(to, compute);
+  };
+  CHECK(product_of(1.0F + 0x1p-11F) == 1.0F + 0x1p-11F);
+  REQUIRE(cublasLtMatmulDescDestroy(desc) == CUBLAS_STATUS_SUCCESS);
+  REQUIRE(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F) ==
+          CUBLAS_STATUS_SUCCESS);
+  CHECK(product_of(1.0F + 0x1p-11F) == 1.0F);
+  CHECK(product_of(1.0F + 0x1p-11F + 0x1p-23F) == 1.0F + 0x1p-10F);
+  CHECK(product_of(-1.0F - 0x3p-11F) == -1.0F - 0x1p-9F);
+  CHECK(product_of(2.0F - 0x1p-12F) == 2.0F);
+  CHECK(product_of(0x1p-140F) == 0.0F);
+  CHECK(std::isnan(product_of(NAN)));
+}
+
 TEST_CASE_FIXTURE(SmallMatmul, "an algorithm of 16 bytes takes no operand in between") {
   REQUIRE(choose(16) == CUBLAS_STATUS_SUCCESS);
   CHECK(multiply(0) == CUBLAS_STATUS_SUCCESS);

@@ -20,7 +20,9 @@ STEPS, FEW_STEPS = 20, 4
 SHRINKING = ("gpt2", "bert")  # others need most memory where nothing waits for the backward phase
 # Of the loss of a step, against that of the CPU's own kernels: in f32, and where activations have two bytes.
 FURTHEST = 2e-4
-FURTHEST_OF = {"bf16": 2e-3, "fp16": 5e-4}
+FURTHEST_OF = {"bf16": 2e-3, "fp16": 5e-4, "tf32": 5e-4}
+# What the simulated runtime says of the driver's bytes, and of those for kernels' code.
+SIMULATED_BYTES = (300 << 20, 2 << 20)
 # Of a gradient in f32, against the CPU's: a share of its L2 norm, or of that of all gradients together.
 GRADIENT_LIMIT, VANISHING = 1e-5, 1e-6
 # By the first loss scale and this weight of the loss the gradient of 80 labels' logits is 2^26 / 80 each: more
@@ -39,7 +41,8 @@ REFUSALS = {"cudaLaunchKernel": (*OF_A_NODE, "CUDA does not launch ", ") on the 
             "cublasLtMatmul": (*OF_A_NODE, "cublasLtMatmul of ", " on the compute stream: status 13 ("),
             "cudaMemcpyAsync": ("the device failed: cudaMemcpyAsync of ", " bytes on the compute stream: error 999 ("),
             "cudaGraphLaunch": ("the device failed: cudaGraphLaunch on the compute stream: error 999 (",)}
-RUN_FAILED = 1  # docs/exit-codes.md
+RUN_FAILED, USAGE, NO_DEVICE = 1, 2, 4  # docs/exit-codes.md
+MATMULS = ("MatMul", "Gemm", "BatchMatMul", "MatMulAdd", "MultiMatMul")
 
 
 class Training:
@@ -68,6 +71,10 @@ def close(what, cuda, cpu, steps, furthest=FURTHEST):
     apart = max(abs(float(a) - float(b)) for a, b in zip(cuda.losses, cpu.losses))
     expect(f"{what}: losses", len(cuda.losses) == len(cpu.losses) == steps and apart <= furthest, f"{apart:.2g}")
     expect(f"{what}: bytes", cuda.result["predicted_bytes"] == cuda.result["used_bytes"])
+    memory = cuda.result["device_memory"]
+    expect(f"{what}: memory apart", memory["allocated_bytes"] >= cuda.result["used_bytes"] and
+           (memory["driver_bytes"], memory["library_bytes"]) == SIMULATED_BYTES and
+           "device_memory" not in cpu.result, str(memory))
 
 
 def verified(build, _):
@@ -145,6 +152,88 @@ def low_precision(build, scratch):
         expect(f"{name} {precision}: another order", cuda.losses == other.losses)
         eager = Training(build, scratch, name, *words, steps=FEW_STEPS, CUDA_LAUNCH_BLOCKING=1)
         expect(f"{name} {precision}: without graphs", cuda.losses == eager.losses and eager.counts["graphs"] == 0)
+
+
+def tf32(build, scratch):
+    """Matmuls of f32 in TF32 where --precision asks for it: by the limits of such factors, and beyond f32's."""
+    for name in ("gpt2", "bert", "llama", "mlp"):
+        result = json.loads(call([program(build), "verify", MODELS / name, "--device", "cuda", "--precision", "tf32",
+                                  "--json"]).stdout)
+        rows = {(row["what"], row["name"]): row for reference in result["references"] for row in reference["rows"]}
+        expect(f"{name}: verify", len(rows) > 2 and all(row["ok"] for row in rows.values()), f"{len(rows)} rows")
+        exact = json.loads((MODELS / name / "meta.json").read_text(encoding="utf-8"))["noise"]["grad_all_rel_l2"]
+        error = rows["grads", "all"]["error"]
+        expect(f"{name}: factors are rounded", error > 64 * exact, f"{error:.2g}, in f32 {exact:.2g}")
+    for name in ("gpt2", "bert"):
+        used = {each["kernel"] for each in calls_of(build, name, "tf32") if each["op"] in MATMULS}
+        expect(f"{name}: kernels", used and all(kernel.endswith(".tf32") for kernel in used), ", ".join(used))
+        expect(f"{name}: by default none", not any(each["kernel"].endswith(".tf32")
+                                                   for each in calls_of(build, name, "f32")))
+        words = ("--precision", "tf32")
+        run = Training(build, scratch, name, *words, steps=FEW_STEPS)
+        cpu = Training(build, scratch, name, device="cpu", steps=FEW_STEPS)
+        close(name, run, cpu, FEW_STEPS, FURTHEST_OF["tf32"])
+        other = Training(build, scratch, name, *words, steps=FEW_STEPS, TRAINSCOPE_SIMULATED_SEED=1)
+        expect(f"{name}: another order", run.losses == other.losses)
+        settings = json.loads((run.run / f"checkpoints/step-{FEW_STEPS:08}/manifest.json").read_text())["settings"]
+        expect(f"{name}: the run says so", settings["precision"] == "tf32", str(settings.get("precision")))
+        resume = [program(build), "train", graph_of(name), "--data", "synthetic", "--device", "cuda", "--validation",
+                  "none", "--steps", STEPS, "--resume", run.run]
+        done = finished([*resume, "--seed", 3, "--precision", "f32"])
+        expect(f"{name}: not resumed in f32", done.returncode == USAGE and 'precision was "tf32"' in done.stderr,
+               done.stderr[-300:])
+    done = finished([program(build), "inspect", graph_of("gpt2"), "--calls", "--precision", "tf32"])
+    expect("the CPU refuses", done.returncode == USAGE and "cpu has no matmuls in TF32" in done.stderr, done.stderr)
+
+
+def taken_in(file):
+    """Which of the simulated library's algorithms a file of choices has, by number, as a set; and its lines."""
+    first, *lines = file.read_text(encoding="utf-8").splitlines()
+    expect("the file says what it is", "choices" in first, first)
+    return {int(line.rsplit("\t", 1)[1][32:48], 16) for line in lines}, lines
+
+
+def trained_bytes(training):
+    return Path(training.result["model"]).read_bytes()
+
+
+def timed(build, scratch):
+    """The fastest of cuBLASLt's offers where a file is named for it: chosen once, and found there from then on."""
+    name, scratch = "gpt2", Path(scratch)
+
+    def training(fastest, file, *words, steps=FEW_STEPS):
+        return Training(build, scratch, name, *words, steps=steps, TRAINSCOPE_MATMUL_CHOICES=file,
+                        TRAINSCOPE_SIMULATED_FASTEST=fastest)
+    plain = Training(build, scratch, name, steps=FEW_STEPS)
+    cpu = Training(build, scratch, name, device="cpu", steps=FEW_STEPS)
+    first_offers = training(0, scratch / "zero")
+    expect("the first offer is the fastest", taken_in(scratch / "zero")[0] == {0})
+    expect("the first offer: the bits without a file", trained_bytes(first_offers) == trained_bytes(plain))
+    run = training(2, scratch / "two")
+    numbers, lines = taken_in(scratch / "two")
+    expect("the third offer is the fastest", numbers == {2} and len(lines) > 4, f"{numbers} of {len(lines)}")
+    expect("another algorithm has other bits", trained_bytes(run) != trained_bytes(plain))
+    close("by time", run, cpu, FEW_STEPS)
+    again = training(0, scratch / "two")
+    expect("what was chosen stays", trained_bytes(again) == trained_bytes(run) and taken_in(scratch / "two")[1] == lines)
+    expect("no allocation in a step", again.counts["allocations"] ==
+           training(0, scratch / "two", steps=2 * FEW_STEPS).counts["allocations"])
+    expect("TF32 has choices of its own", training(1, scratch / "two", "--precision", "tf32").losses != run.losses
+           and taken_in(scratch / "two")[0] == {1, 2})
+    # What the library does not offer is not run.
+    whole = (scratch / "two").read_text(encoding="utf-8")
+    first_line = whole.splitlines()[0]
+    foreign = [line.rsplit("\t", 1)[0] + "\t" + "f" * 16 * 8 for line in lines]
+    (scratch / "foreign").write_text("\n".join([first_line, *foreign, ""]), encoding="utf-8")
+    replaced = training(2, scratch / "foreign")
+    expect("others are timed anew", replaced.losses == run.losses and taken_in(scratch / "foreign")[1] == lines)
+    for what, text in (("damaged", whole[:-5]), ("no such file", "step,loss\n")):
+        (scratch / "bad").write_text(text, encoding="utf-8")
+        done = finished([program(build), "inspect", graph_of(name), "--calls", "--device", "cuda"],
+                        TRAINSCOPE_MATMUL_CHOICES=scratch / "bad")
+        expect(f"{what}: is told", done.returncode == NO_DEVICE and f"'{scratch / 'bad'}' are {what}" in done.stderr,
+               f"{done.returncode} {done.stderr[-400:]}")
+        expect(f"{what}: stays", (scratch / "bad").read_text(encoding="utf-8") == text)
 
 
 def refused(build, scratch):
@@ -302,5 +391,5 @@ def ranks(build, scratch):
         expect(f"{count} ranks", one.losses == several.losses)
 
 
-run_cases(verified, trained, ordered, waits, chosen, low_precision, refused, interpreted, zoo, recomputed, offloaded,
-          overflowed, ranks)
+run_cases(verified, trained, ordered, waits, chosen, low_precision, tf32, timed, refused, interpreted, zoo, recomputed,
+          offloaded, overflowed, ranks)

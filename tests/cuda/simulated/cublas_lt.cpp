@@ -1,9 +1,16 @@
-// cuBLASLt, simulated: computes what its descriptors say, in double for f64 and else in float.
+// cuBLASLt, simulated: computes what its descriptors say, in double for f64 and else in float. It
+// offers up to three algorithms: number i adds the terms of a sum in i + 1 parts, so that each has
+// bits of its own. TRAINSCOPE_SIMULATED_FASTEST=I: the others take 10 s longer by the clock of
+// events.
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -39,7 +46,17 @@ struct Preference {
 struct Algorithm {
   std::uint64_t alignment;  // bytes
   std::uint64_t workspace;  // bytes
+  std::uint64_t number;     // from 0
 };
+constexpr std::uint64_t kAlgorithms = 3;
+
+// What the algorithm takes longer than the fastest one.
+double seconds_more_of(const Algorithm& algorithm) {
+  const char* fastest = std::getenv("TRAINSCOPE_SIMULATED_FASTEST");
+  const bool is_slow =
+      fastest != nullptr && std::strtoull(fastest, nullptr, 10) != algorithm.number;
+  return is_slow ? 10.0 : 0.0;
+}
 
 template <typename T>
 T& of(void* object) {
@@ -91,18 +108,29 @@ void store(void* data, cudaDataType_t type, std::int64_t at, double value) {
   }
 }
 
-// Dense column-major [rows, columns] of op(matrix), widened.
+// To 10 bits behind the point, the nearest, of two the even one; f32 keeps 23.
+double rounded_to_tf32(double value) {
+  constexpr std::uint32_t kDropped = 13;
+  if (!std::isfinite(value)) return value;
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  const std::uint32_t half = (1U << (kDropped - 1)) - 1 + (bits >> kDropped & 1U);
+  return std::bit_cast<float>((bits + half) >> kDropped << kDropped);
+}
+
+// Dense column-major [rows, columns] of op(matrix), as factors of the products.
 template <typename Sum>
-std::vector<Sum> widened(const void* data, const Layout& layout, cublasOperation_t op,
-                         std::int64_t offset) {
+std::vector<Sum> factors(const void* data, const Layout& layout, cublasOperation_t op,
+                         cublasComputeType_t compute, std::int64_t offset) {
+  const bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   const auto rows = static_cast<std::int64_t>(op == CUBLAS_OP_N ? layout.rows : layout.columns);
   const auto columns = static_cast<std::int64_t>(op == CUBLAS_OP_N ? layout.columns : layout.rows);
   std::vector<Sum> wide(static_cast<std::size_t>(rows * columns));
   for (std::int64_t c = 0; c < columns; ++c) {
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t at = op == CUBLAS_OP_N ? c * layout.leading + r : r * layout.leading + c;
+      const double value = element(data, layout.type, offset + at);
       wide[static_cast<std::size_t>(c * rows + r)] =
-          static_cast<Sum>(element(data, layout.type, offset + at));
+          static_cast<Sum>(tf32 ? rounded_to_tf32(value) : value);
     }
   }
   return wide;
@@ -117,6 +145,7 @@ struct Matmul {
   void* d_data = nullptr;
   double alpha = 1.0;
   double beta = 0.0;
+  std::int64_t parts = 1;  // of each sum
 };
 
 // D [m, n] = alpha op(A) [m, k] op(B) [k, n] + beta C + bias [m], column-major.
@@ -127,18 +156,23 @@ void compute(const Matmul& matmul) {
   const auto k = static_cast<std::int64_t>(matmul.desc.op[0] == CUBLAS_OP_N ? matmul.a.columns
                                                                             : matmul.a.rows);
   std::vector<Sum> column(static_cast<std::size_t>(m));
+  std::vector<Sum> part(static_cast<std::size_t>(m));
   for (std::int32_t batch = 0; batch < matmul.d.batch; ++batch) {
-    const std::vector<Sum> a =
-        widened<Sum>(matmul.a_data, matmul.a, matmul.desc.op[0], batch * matmul.a.stride);
-    const std::vector<Sum> b =
-        widened<Sum>(matmul.b_data, matmul.b, matmul.desc.op[1], batch * matmul.b.stride);
+    const std::vector<Sum> a = factors<Sum>(matmul.a_data, matmul.a, matmul.desc.op[0],
+                                            matmul.desc.compute, batch * matmul.a.stride);
+    const std::vector<Sum> b = factors<Sum>(matmul.b_data, matmul.b, matmul.desc.op[1],
+                                            matmul.desc.compute, batch * matmul.b.stride);
     for (std::int64_t j = 0; j < n; ++j) {
       std::ranges::fill(column, Sum{0});
-      for (std::int64_t i = 0; i < k; ++i) {
-        const Sum factor = b[static_cast<std::size_t>(j * k + i)];
-        const Sum* from = a.data() + i * m;
-        for (std::int64_t r = 0; r < m; ++r)
-          column[static_cast<std::size_t>(r)] += factor * from[r];
+      for (std::int64_t p = 0; p < matmul.parts; ++p) {
+        std::ranges::fill(part, Sum{0});
+        for (std::int64_t i = k * p / matmul.parts; i < k * (p + 1) / matmul.parts; ++i) {
+          const Sum factor = b[static_cast<std::size_t>(j * k + i)];
+          const Sum* from = a.data() + i * m;
+          for (std::int64_t r = 0; r < m; ++r)
+            part[static_cast<std::size_t>(r)] += factor * from[r];
+        }
+        std::ranges::transform(column, part, column.begin(), std::plus());
       }
       for (std::int64_t r = 0; r < m; ++r) {
         double value = matmul.alpha * static_cast<double>(column[static_cast<std::size_t>(r)]);
@@ -169,6 +203,7 @@ bool fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& c, c
   const bool is_double = d.type == CUDA_R_64F;
   const bool types = a.type == b.type && c.type == d.type &&
                      (desc.compute == CUBLAS_COMPUTE_64F) == is_double &&
+                     (desc.compute != CUBLAS_COMPUTE_32F_FAST_TF32 || a.type == CUDA_R_32F) &&
                      (a.type == d.type || (bytes_of(a.type) == 2 && d.type == CUDA_R_32F));
   return sizes && batches && leading && types;
 }
@@ -289,13 +324,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (!fits(of<Desc>(desc), of<Layout>(a), of<Layout>(b), of<Layout>(c), of<Layout>(d))) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  results[0] = {};
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  results[0].workspaceSize = std::min<std::size_t>(preference.most_workspace, kWorkspaceBytes);
-  const Algorithm algorithm{.alignment = preference.alignment,
-                            .workspace = results[0].workspaceSize};
-  std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
-  *found = 1;
+  for (std::uint64_t i = 0;
+       i < std::min<std::uint64_t>(static_cast<std::uint64_t>(requested), kAlgorithms); ++i) {
+    results[i] = {};
+    results[i].state = CUBLAS_STATUS_SUCCESS;
+    results[i].workspaceSize = std::min<std::size_t>(preference.most_workspace, kWorkspaceBytes);
+    const Algorithm algorithm{
+        .alignment = preference.alignment, .workspace = results[i].workspaceSize, .number = i};
+    std::memcpy(&results[i].algo, &algorithm, sizeof algorithm);
+    ++*found;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -328,8 +366,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   matmul.beta = is_double ? of<double>(beta) : of<float>(beta);
   if (matmul.desc.epilogue != CUBLASLT_EPILOGUE_BIAS) matmul.desc.bias = nullptr;
   ++runtime().counts.matmuls;
-  runtime().add(stream, [=, bytes = algorithm.workspace] {
+  matmul.parts = static_cast<std::int64_t>(algorithm.number) + 1;
+  runtime().add(stream, [=, bytes = algorithm.workspace, more = seconds_more_of(algorithm)] {
     std::memset(workspace, 0xFF, bytes);
+    runtime().streams.pass(more);
     if (is_double) {
       compute<double>(matmul);
     } else {

@@ -49,6 +49,12 @@ cudaError_t told(cudaError_t error) {
   return error;
 }
 
+// What is asked for, and is known.
+cudaError_t give(int value, int* to) {
+  *to = value;
+  return cudaSuccess;
+}
+
 cudaError_t error_of(StreamError error) {
   switch (error) {
     case StreamError::kNone:
@@ -95,6 +101,8 @@ cudaError_t launch(const void* kernel, dim3 blocks, dim3 threads, void** values,
     return cudaErrorInvalidDeviceFunction;
   }
   ++runtime().counts.launches;
+  runtime().memory.load_code();
+  ++runtime().counts.launches_of[function.name];
   const LaunchSizes sizes{.blocks = {blocks.x, blocks.y, blocks.z},
                           .threads = {threads.x, threads.y, threads.z},
                           .shared_bytes = shared_bytes};
@@ -208,22 +216,10 @@ const char* cudaGetErrorString(cudaError_t error) {
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 
 // --- The device ----------------------------------------------------------------------------------
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = kVersion;
-  return cudaSuccess;
-}
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = kVersion;
-  return cudaSuccess;
-}
-cudaError_t cudaGetDeviceCount(int* count) {
-  *count = kDevices;
-  return cudaSuccess;
-}
-cudaError_t cudaGetDevice(int* device) {
-  *device = current_device;
-  return cudaSuccess;
-}
+cudaError_t cudaDriverGetVersion(int* version) { return give(kVersion, version); }
+cudaError_t cudaRuntimeGetVersion(int* version) { return give(kVersion, version); }
+cudaError_t cudaGetDeviceCount(int* count) { return give(kDevices, count); }
+cudaError_t cudaGetDevice(int* device) { return give(current_device, device); }
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= kDevices) return told(cudaErrorInvalidDevice);
   current_device = device;
@@ -236,12 +232,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->major = 9;
   properties->minor = 0;
   properties->multiProcessorCount = 132;
-  properties->totalGlobalMem = std::size_t{8} << 30;
+  properties->totalGlobalMem = kDeviceBytes;
   properties->sharedMemPerBlock = kSharedWithoutAsking;
   properties->sharedMemPerBlockOptin = kMostShared;
   properties->maxThreadsPerBlock = kMostThreads;
   properties->warpSize = 32;
-  properties->l2CacheSize = 50 << 20;
+  properties->l2CacheSize = 4 << 20;
   return cudaSuccess;
 }
 
@@ -281,6 +277,12 @@ cudaError_t cudaHostAlloc(void** block, std::size_t bytes, unsigned) {
 }
 cudaError_t cudaFree(void* block) { return told(release(MemoryKind::kDevice, block)); }
 cudaError_t cudaFreeHost(void* block) { return told(release(MemoryKind::kPinned, block)); }
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  if (runtime_refuses("cudaMemGetInfo")) return told(cudaErrorUnknown);
+  *total = kDeviceBytes;
+  *free = kDeviceBytes - runtime().memory.used_device_bytes();
+  return told(cudaSuccess);
+}
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
   if (runtime_refuses("cudaMemcpyAsync")) return told(cudaErrorUnknown);

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kAlignment = 256;  // of what cudaMalloc gives
-constexpr std::size_t kDeviceBytes = std::size_t{8} << 30;
+constexpr std::size_t kDriverBytes = std::size_t{300} << 20;
+constexpr std::size_t kCodeBytes = std::size_t{2} << 20;
 
 std::size_t rounded(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -24,7 +25,7 @@ void Memory::protect(const Block& block) const {
 }
 
 void* Memory::allocate(MemoryKind kind, std::size_t bytes) {
-  if (kind == MemoryKind::kDevice && bytes > kDeviceBytes - device_bytes_) return nullptr;
+  if (kind == MemoryKind::kDevice && bytes > kDeviceBytes - used_device_bytes()) return nullptr;
   const std::size_t used = rounded(std::max<std::size_t>(bytes, 1), kAlignment);
   Block block{.bytes = bytes, .kind = kind, .mapped = nullptr, .mapped_bytes = 0};
   block.mapped_bytes = rounded(used, kPage) + kPage;
@@ -49,6 +50,10 @@ bool Memory::release(MemoryKind kind, void* block) {
   munmap(found->second.mapped, found->second.mapped_bytes);
   blocks_.erase(found);
   return true;
+}
+
+std::size_t Memory::used_device_bytes() const {
+  return kDriverBytes + (code_is_loaded_ ? kCodeBytes : 0) + device_bytes_;
 }
 
 Memory::Blocks::const_iterator Memory::block_at(const void* address) const {

@@ -10,6 +10,8 @@
 
 namespace trainscope::simulated {
 
+inline constexpr std::size_t kDeviceBytes = std::size_t{8} << 30;
+
 enum class MemoryKind : std::uint8_t { kPageable, kPinned, kDevice };
 
 // Device memory holds NaN in every float format until something writes it. The host's accesses end
@@ -30,6 +32,10 @@ class Memory {
   std::vector<MemoryRange> blocks() const;
 
   std::size_t most_device_bytes() const { return most_device_bytes_; }
+  // Of the device's memory, by a driver, by the code of kernels and by blocks.
+  std::size_t used_device_bytes() const;
+  // As with a program's first kernel, whose code is loaded then.
+  void load_code() { code_is_loaded_ = true; }
 
   // Work of the device runs between these two.
   void open();
@@ -47,6 +53,7 @@ class Memory {
   void protect(const Block& block) const;
 
   Blocks blocks_;  // by address
+  bool code_is_loaded_ = false;
   std::size_t device_bytes_ = 0;
   std::size_t most_device_bytes_ = 0;
   int open_ = 0;

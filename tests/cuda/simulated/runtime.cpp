@@ -52,7 +52,7 @@ bool runtime_refuses(std::string_view function) {
 Runtime::Runtime()
     : seed(number_of("TRAINSCOPE_SIMULATED_SEED")),
       dropped_wait(static_cast<std::int64_t>(number_of("TRAINSCOPE_SIMULATED_DROP_WAIT"))),
-      streams(seed) {}
+      streams(seed, number_of("TRAINSCOPE_SIMULATED_FIRST")) {}
 
 Runtime::~Runtime() {
   const char* path = std::getenv("TRAINSCOPE_SIMULATED_REPORT");
@@ -63,6 +63,14 @@ Runtime::~Runtime() {
   };
   std::fputs("{", file);
   line("launches", counts.launches, ", ");
+  std::fputs("\"launches_of\": {", file);
+  const char* separator = "";
+  for (const auto& [name, count] : counts.launches_of) {
+    std::fputs(separator, file);
+    line(name.c_str(), count, "");
+    separator = ", ";
+  }
+  std::fputs("}, ", file);
   line("copies", counts.copies, ", ");
   line("fills", counts.fills, ", ");
   line("matmuls", counts.matmuls, ", ");

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ struct Counts {
   std::int64_t graphs = 0;
   std::int64_t graph_launches = 0;
   std::int64_t allocations = 0;
+  std::map<std::string, std::int64_t> launches_of = {};  // kernels by their mangled names
 };
 
 // A call of the runtime that gives a stream work.
@@ -76,10 +78,11 @@ bool runtime_is_idle();
 bool runtime_refuses(std::string_view function);
 
 // TRAINSCOPE_SIMULATED_SEED: 0, the default, runs all work as late as is allowed; another number
-// tells when and in which order. TRAINSCOPE_SIMULATED_REPORT: a file for the counts, as JSON, when
-// the process ends, and for whether somebody traces then. TRAINSCOPE_SIMULATED_DROP_WAIT=N: the
-// N-th cudaStreamWaitEvent of the process, from 1 on, is lost. Also: TRAINSCOPE_SIMULATED_ORDER
-// (order_log.h).
+// tells when and in which order. TRAINSCOPE_SIMULATED_FIRST=N: of a graph's work that is ready,
+// that of stream N (7 is the first that a program makes) runs first. TRAINSCOPE_SIMULATED_REPORT: a
+// file for the counts, as JSON, when the process ends, and for whether somebody traces then.
+// TRAINSCOPE_SIMULATED_DROP_WAIT=N: the N-th cudaStreamWaitEvent of the process, from 1 on, is
+// lost. Also: TRAINSCOPE_SIMULATED_ORDER (order_log.h).
 struct Runtime {
   Runtime();
   ~Runtime();

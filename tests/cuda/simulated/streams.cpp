@@ -64,7 +64,8 @@ void Streams::add(Stream& stream, Work work, const char* what) {
   log_.add(what, stream.number);
   if (stream.capture != nullptr) {
     Graph& graph = *stream.capture->graph;
-    graph.nodes.push_back({.work = std::move(work), .after = stream.last_nodes});
+    graph.nodes.push_back(
+        {.work = std::move(work), .after = stream.last_nodes, .stream = stream.number});
     stream.last_nodes = {graph.nodes.size() - 1};
     return;
   }
@@ -113,7 +114,7 @@ void Streams::advance(Stream& stream) {
   if (item.work) item.work();
   if (item.record == nullptr) return;
   item.record->done = true;
-  item.record->seconds = now();
+  item.record->seconds = now() + passed_seconds_;
 }
 
 std::size_t Streams::random_below(std::size_t count) {
@@ -188,6 +189,9 @@ void Streams::run(const Graph& graph, const std::function<void(std::size_t)>& be
   }
   while (!ready.empty()) {
     if (seed_ != 0) std::swap(ready[random_below(ready.size())], ready.back());
+    const auto preferred = std::ranges::find_if(
+        ready, [&](std::size_t node) { return graph.nodes[node].stream == first_; });
+    if (preferred != ready.end()) std::swap(*preferred, ready.back());
     const std::size_t node = ready.back();
     ready.pop_back();
     begins(node);

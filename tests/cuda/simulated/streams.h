@@ -23,6 +23,7 @@ struct Graph {
   struct Node {
     Work work;
     std::vector<std::size_t> after;
+    std::uint32_t stream = 0;  // of the capture: its number
   };
   std::uint32_t number = 0;  // from 1: a graph that is made ready has another one
   std::vector<Node> nodes;
@@ -40,7 +41,7 @@ struct Capture {
 struct Moment {
   Stream* stream = nullptr;
   bool done = false;
-  double seconds = 0.0;  // when it was done, by the host's clock
+  double seconds = 0.0;  // when it was done, by the host's clock and what Streams::pass() added
   std::shared_ptr<Capture> capture;
   std::vector<std::size_t> nodes;
 };
@@ -74,7 +75,9 @@ enum class StreamError : std::uint8_t {
 
 class Streams {
  public:
-  explicit Streams(std::uint64_t seed) : seed_(seed), random_(seed) {}
+  // Of a graph's work that is ready, that of the stream of this number runs first; 0: none is
+  // preferred.
+  Streams(std::uint64_t seed, std::uint64_t first) : seed_(seed), first_(first), random_(seed) {}
 
   Stream* make();
   bool has(const Stream* stream) const;
@@ -94,6 +97,8 @@ class Streams {
   StreamError end_capture(Stream& stream, std::shared_ptr<Graph>* graph);
   // All of its nodes, in an order that its edges allow; `begins` is told of each before.
   void run(const Graph& graph, const std::function<void(std::size_t node)>& begins);
+  // Of work that runs: it takes so much longer by the events' clock, and the host no time.
+  void pass(double seconds) { passed_seconds_ += seconds; }
 
  private:
   // The first item of the queue, and before it what it waits for.
@@ -104,9 +109,11 @@ class Streams {
   std::size_t random_below(std::size_t count);
 
   const std::uint64_t seed_;
+  const std::uint64_t first_;
   std::mt19937_64 random_;
   OrderLog log_;
   std::vector<std::unique_ptr<Stream>> streams_;
+  double passed_seconds_ = 0.0;
   std::uint32_t numbers_ = 6;  // of streams: CUDA has some of its own before
 };
 

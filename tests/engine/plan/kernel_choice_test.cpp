@@ -10,6 +10,7 @@
 #include "engine/exec/backends.h"
 #include "engine/plan/kernel_call.h"
 #include "engine/plan/lower.h"
+#include "kernels/api/tf32.h"
 #include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
 
@@ -30,6 +31,32 @@ KernelTable picky_table() {
   return table;
 }
 
+// MatMul has a form in TF32, which takes what is no more than 1 wide.
+KernelTable tf32_table() {
+  KernelTable table;
+  table.add("MatMul", DType::kF32, {.name = "reference", .run = nothing});
+  table.add("MatMul", DType::kF32, {.name = "exact", .run = nothing});
+  table.add(tf32_form("MatMul"), DType::kF32,
+            {.name = "rounding",
+             .supports = [](const PrepareArgs& args) -> Support {
+               return supported_if(args.inputs[0].shape()[0] == 1, "it is wide");
+             },
+             .run = nothing});
+  return table;
+}
+
+std::string_view chosen_for_tf32(KernelChoice choice, bool tf32, std::int64_t width) {
+  static const KernelTable table = tf32_table();
+  static const Params params = MatMulParams{};
+  const TensorView input{.type = {.dtype = DType::kF32, .shape = {width}}};
+  return choose_kernel(table, {.op = "MatMul",
+                               .dtype = DType::kF32,
+                               .args = {.params = params, .inputs = {&input, 1}, .outputs = {}},
+                               .choice = choice,
+                               .tf32 = tf32})
+      .kernel->name;
+}
+
 KernelChoiceResult chosen(KernelChoice choice, SameBits same_bits) {
   static const KernelTable table = picky_table();
   static const Params params = NoParams{};
@@ -41,6 +68,16 @@ KernelChoiceResult chosen(KernelChoice choice, SameBits same_bits) {
 }
 
 }  // namespace
+
+TEST_CASE("choose_kernel: the form in TF32 where it is asked for and takes the call") {
+  CHECK(chosen_for_tf32(KernelChoice::kFastest, false, 1) == "exact");
+  CHECK(chosen_for_tf32(KernelChoice::kFastest, true, 1) == "rounding");
+  CHECK(chosen_for_tf32(KernelChoice::kReference, true, 1) == "rounding");
+  CHECK(chosen_for_tf32(KernelChoice::kFastest, true, 2) == "exact");
+  CHECK(chosen_for_tf32(KernelChoice::kReference, true, 2) == "reference");
+  CHECK(computes_tf32(tf32_table()));
+  CHECK_FALSE(computes_tf32(picky_table()));
+}
 
 TEST_CASE("choose_kernel: the first that takes the call, and why the ones before it do not") {
   const KernelChoiceResult fastest = chosen(KernelChoice::kFastest, SameBits::kSameThreads);

@@ -113,7 +113,7 @@ TEST_CASE("cuda emulator: kernels of other float types agree with the CPU's") {
 }
 
 // In the entry kernels_cuda_emulator.long, which ./test.sh runs beside kernels_cuda_emulator.
-// Larger shapes run in one more order there (checked_kernels.h).
+// Examples of several blocks do in orders_test.cpp.
 TEST_SUITE("long") {
   TEST_CASE("cuda emulator: bits do not depend on the order of threads, nor on what memory held") {
     constexpr std::uint64_t kOrders = 8;
