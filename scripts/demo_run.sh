@@ -50,7 +50,7 @@ echo "demo: $(wc -c <"$folder/text.txt") bytes of text, $vocabulary different ch
 echo "demo: some seconds for what this machine reaches, which ops are held against"
 "$trainscope" doctor --roofs --out "$folder/machine.json" >/dev/null
 "$trainscope" train "$folder/model.onnx" --machine "$folder/machine.json" --data "text:$folder/text.txt" --batch 12 --seq 64 \
-  --steps "$steps" --lr 1e-3 --schedule cosine --warmup 100 --min-lr 1e-4 --betas 0.9,0.99 \
+  --steps "$steps" --lr 1e-3 --schedule cosine --warmup "$((steps < 200 ? steps / 2 : 100))" --min-lr 1e-4 --betas 0.9,0.99 \
   --weight-decay 0.1 --decay matrices --clip 1.0 --seed 1 --time-limit "$time_limit" --run-dir "$folder/run" \
   --profile steps=101:130
 echo
