@@ -109,6 +109,11 @@ def machine():
             "isa": [flag for flag in ISA if flag in flags], "system": platform.release()}
 
 
+def processor(where):
+    """Name, family and model of machine(), in words."""
+    return f"{where['cpu']} (family {where['family']}, model {where['model']})"
+
+
 def commit():
     """Of the sources; "+changes" when they differ from it, "unknown" without git."""
     if shutil.which("git") is None:
@@ -134,8 +139,8 @@ def write_report(name, title, body, facts, folder=RESULTS):
     about = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
              "command": shlex.join(["python3", os.path.relpath(sys.argv[0], ROOT), *sys.argv[1:]])}
     where = about["machine"]
-    head = (f"# {title}\n\n{about['date']}, commit {about['commit']}, {where['cpu']} (family "
-            f"{where['family']}, model {where['model']}), {where['hardware_threads']} threads of "
+    head = (f"# {title}\n\n{about['date']}, commit {about['commit']}, {processor(where)}, "
+            f"{where['hardware_threads']} threads of "
             f"{where['cores']} cores, {' '.join(where['isa'])}\n\n    {about['command']}\n\n")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{about['date']}-{name}"

@@ -14,8 +14,6 @@ Exit code 0: nothing found; 1: something does not hold; 77: the CUDA back end is
 import argparse
 import datetime
 import os
-import platform
-import re
 import subprocess
 import sys
 import tempfile
@@ -28,6 +26,9 @@ from stream_mutants import stream_verdicts
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+import measure  # noqa: E402  (its folder is not a package)
+
 SURVIVORS = FOLDER / "survivors.tsv"
 LEAST_SHARE = 0.95
 
@@ -64,21 +65,10 @@ def ptx_verdicts(build, count, seed, jobs):
         return [ptx_verdict(line) for path in outputs for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def processor():
-    names = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
-    return names[0] if names else platform.machine()
-
-
-def commit():
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True,
-                          check=False)
-    return done.stdout.strip() or "unknown"
-
-
 def report(verdicts, allowances, found, command, seconds):
-    yield f"# Mutants of the CUDA back end, {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}, commit {commit()}"
+    yield f"# Mutants of the CUDA back end, {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}, commit {measure.commit()}"
     yield ""
-    yield f"{processor()}, {os.cpu_count()} threads, {seconds:.0f} s; `{command}`. Run on no GPU: kernels by the"
+    yield f"{measure.processor(measure.machine())}, {os.cpu_count()} threads, {seconds:.0f} s; `{command}`. Run on no GPU: kernels by the"
     yield "interpreter of PTX, on the op suite's cases in f32, f64, bf16 and f16; waits between streams on the simulated"
     yield "GPU."
     yield ""

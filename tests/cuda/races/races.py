@@ -13,8 +13,6 @@ Exit code 0: nothing found; 1: something does not hold, or the program fails; 77
 import argparse
 import datetime
 import os
-import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +24,8 @@ from race_lines import BadLines, Runs, findings, read_exceptions, rows_by_kernel
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "bench")]
+import measure  # noqa: E402  (its folder is not a package)
 from cubin import demangled, plain_name  # noqa: E402
 from kernel_report import read_table  # noqa: E402
 
@@ -55,21 +54,10 @@ def run(program, options, jobs):
     return runs, words
 
 
-def processor():
-    names = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
-    return names[0] if names else platform.machine()
-
-
-def commit():
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True,
-                          check=False)
-    return done.stdout.strip() or "unknown"
-
-
 def report(runs, folders, exceptions, found, summary, command, seconds):
-    yield f"# Races of CUDA kernels, {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}, commit {commit()}"
+    yield f"# Races of CUDA kernels, {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}, commit {measure.commit()}"
     yield ""
-    yield f"{processor()}, {os.cpu_count()} threads, {seconds:.0f} s; `{command}`. Run on no GPU: kernels by the"
+    yield f"{measure.processor(measure.machine())}, {os.cpu_count()} threads, {seconds:.0f} s; `{command}`. Run on no GPU: kernels by the"
     yield "emulator under the thread sanitizer, each CUDA thread a thread of its own."
     yield ""
     yield summary
