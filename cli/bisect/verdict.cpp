@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/bisect/fault_text.h"
+#include "engine/bisect/limits.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "profiler/numerics/tensor_limits.h"
@@ -45,6 +46,7 @@ std::string command_for(const BisectedRun& side, const LocalFault& fault,
 
 void replay_side(BisectedRun& side, const DefinedStep& step, const BisectedModel& model,
                  const StartOf& start, const std::vector<std::int64_t>& steps) {
+  const bool tf32 = model.compile.training.precision == StepPrecision::kTf32;
   side.found = replay_run({.step = step,
                            .trace = side.trace,
                            .limit_of =
@@ -55,7 +57,8 @@ void replay_side(BisectedRun& side, const DefinedStep& step, const BisectedModel
                                },
                            .schedule = model.schedule,
                            .start = start,
-                           .steps = steps});
+                           .steps = steps,
+                           .rounding = tf32 ? kTf32Rounding : 0.0});
 }
 
 Outcome verdict(const std::vector<const BisectedRun*>& sides, const std::string& compare) {

@@ -115,7 +115,9 @@ Outcome bisect_kernels_of(const BisectedModel& model, const std::string& folder,
 Outcome bisect_precisions_of(const BisectedModel& model, const std::string& folder, std::int64_t at,
                              const StepStart& begun) {
   std::vector<StepPrecision> precisions = {model.compile.training.precision};
-  if (precisions.front() == StepPrecision::kF32) {
+  const bool is_full =
+      precisions.front() == StepPrecision::kF32 || precisions.front() == StepPrecision::kTf32;
+  if (is_full) {
     precisions = {StepPrecision::kBF16, StepPrecision::kF16};
   }
   CompileOptions plain = model.compile;

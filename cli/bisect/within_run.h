@@ -21,8 +21,8 @@ Outcome bisect_kernels_of(const BisectedModel& model, const std::string& folder,
 Outcome bisect_devices_of(const BisectedModel& model, const std::string& folder,
                           const std::map<std::string, Tensor>& inputs);
 // The step in a type of two bytes, node by node, against its definition: what is off by more than
-// that type's rounding. In the run's precision, or, of one in f32, in bf16 and fp16. Step `at` with
-// what it began with, of its micro-batches the first.
+// that type's rounding. In the run's precision, or, of one in f32 or TF32, in bf16 and fp16. Step
+// `at` with what it began with, of its micro-batches the first.
 Outcome bisect_precisions_of(const BisectedModel& model, const std::string& folder, std::int64_t at,
                              const StepStart& begun);
 

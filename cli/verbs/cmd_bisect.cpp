@@ -191,6 +191,13 @@ Outcome bisect_one(const Invocation& invocation) {
           "the trace has not all elements of the inputs of step {}", at);
   const auto inputs = inputs_of(*begun, at, 0, learning_rate_at(model.schedule, at));
   const std::string& between = settings.text("between");
+  const bool is_compiled = between == "stages" || between == "devices";
+  if (is_compiled && model.compile.training.precision == StepPrecision::kTf32) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("--between {} has limits of f32 alone, and this run is in TF32", between))
+        .hint("bisect without --between holds the run against TF32's rounding");
+  }
   if (between == "stages") return bisect_stages_of(model, folder, inputs);
   if (between == "devices") return bisect_devices_of(model, folder, inputs);
   if (between == "kernels") return bisect_kernels_of(model, folder, inputs);

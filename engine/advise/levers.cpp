@@ -119,7 +119,8 @@ std::vector<Lever> levers(const CompileOptions& options, const LeverFacts& facts
       lever("bf16", {.precision = StepPrecision::kBF16},
             "activations and factors have 8 bits of mantissa; parameters, their gradients and sums "
             "stay f32: losses differ in the third digit or so"),
-      training.precision != StepPrecision::kF32, "the step is in lower precision already"));
+      training.precision == StepPrecision::kBF16 || training.precision == StepPrecision::kF16,
+      "the step is in lower precision already"));
   all.push_back(with_reason(
       lever("threads", {.threads = facts.cores},
             "--deterministic strict keeps the bits, else the last bits differ"),

@@ -8,6 +8,9 @@
 
 namespace trainscope {
 
+// Of a matmul's factors, relative to the norm of its result.
+inline constexpr double kTf32Rounding = 0x1p-11;
+
 // Relative, of a result of this type: half a unit in its last place of types of two bytes, a whole
 // one of f32, which others count as.
 constexpr double rounding_of(DType dtype) {

@@ -134,7 +134,8 @@ Json about_settings(const TrainRequest& request) {
   const char* choices = std::getenv(kMatmulChoicesVariable);
   const DeviceHandle& device = request.compile.device;
   const bool on_cpu = !device || device->facts().name == cpu_device()->facts().name;
-  if (choices != nullptr && !on_cpu) about.set("matmul_choices", choices);
+  const bool is_named = choices != nullptr && *choices != '\0' && !on_cpu;
+  if (is_named) about.set("matmul_choices", std::filesystem::absolute(choices).string());
   return about;
 }
 

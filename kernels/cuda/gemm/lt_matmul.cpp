@@ -142,7 +142,7 @@ cublasStatus_t LtMatmul::choose(cublasLtHandle_t handle, Alignment alignment) {
       .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, bytes_of(problem_.result))
       .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bytes_of(problem_.result));
   status = attributes.status();
-  LtChoices* choices = alignment == kSixteenBytes ? lt_choices() : nullptr;
+  LtChoices* choices = alignment == kSixteenBytes && steps_well() ? lt_choices() : nullptr;
   std::array<cublasLtMatmulHeuristicResult_t, kMostOffers> results = {};
   int found = 0;
   if (status == CUBLAS_STATUS_SUCCESS) {
@@ -211,14 +211,17 @@ bool LtMatmul::is_aligned(const LtOperands& operands) const {
   const auto lies_well = [](const void* address) {
     return reinterpret_cast<std::uintptr_t>(address) % kWideAlignment == 0;
   };
-  const auto steps_well = [&](std::int64_t stride, DType dtype) {
-    const std::int64_t bytes = stride * static_cast<std::int64_t>(size_of(dtype));
-    return problem_.batch == 1 || bytes % kWideAlignment == 0;
-  };
   return lies_well(operands.a) && lies_well(operands.b) && lies_well(operands.addend) &&
-         lies_well(operands.d) && steps_well(problem_.a_stride, problem_.dtype) &&
-         steps_well(problem_.b_stride, problem_.dtype) &&
-         steps_well(problem_.m * problem_.n, problem_.result);
+         lies_well(operands.d) && steps_well();
+}
+
+bool LtMatmul::steps_well() const {
+  const auto is_whole = [](std::int64_t stride, DType dtype) {
+    return stride * static_cast<std::int64_t>(size_of(dtype)) % kWideAlignment == 0;
+  };
+  return problem_.batch == 1 || (is_whole(problem_.a_stride, problem_.dtype) &&
+                                 is_whole(problem_.b_stride, problem_.dtype) &&
+                                 is_whole(problem_.m * problem_.n, problem_.result));
 }
 
 std::string LtMatmul::text() const {

@@ -63,6 +63,8 @@ class LtMatmul {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   // Whether all four lie at multiples of 16 bytes, and their matrices too.
   bool is_aligned(const LtOperands& operands) const;
+  // Whether each matrix of a batch lies at a multiple of 16 bytes where the first one does.
+  bool steps_well() const;
   // Says through `call` what the library refuses.
   void run(const LtOperands& operands, void* workspace, const CallContext& call) const;
 

@@ -177,6 +177,9 @@ def tf32(build, scratch):
         expect(f"{name}: another order", run.losses == other.losses)
         settings = json.loads((run.run / f"checkpoints/step-{FEW_STEPS:08}/manifest.json").read_text())["settings"]
         expect(f"{name}: the run says so", settings["precision"] == "tf32", str(settings.get("precision")))
+        for between, code in (((), 0), (("--between", "stages"), 2), (("--between", "precisions"), 0)):
+            done = finished([program(build), "bisect", run.run, *between])
+            expect(f"{name}: bisect {between}", done.returncode == code, done.stderr)
         resume = [program(build), "train", graph_of(name), "--data", "synthetic", "--device", "cuda", "--validation",
                   "none", "--steps", STEPS, "--resume", run.run]
         done = finished([*resume, "--seed", 3, "--precision", "f32"])
